@@ -1,0 +1,84 @@
+#include "core/layout.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace shoal::core {
+
+bool find_place(const layout& shape, node_id node, place& found) {
+  for (replica_index r = 0; r < shape.replicas.size(); ++r)
+    for (stage_index s = 0; s < shape.replicas[r].stages.size(); ++s)
+      if (shape.replicas[r].stages[s].node == node) {
+        found = {r, s};
+        return true;
+      }
+  return false;
+}
+
+std::vector<node_id> nodes_of(const layout& shape) {
+  std::vector<node_id> nodes;
+  for (auto& chain : shape.replicas)
+    for (auto& s : chain.stages) nodes.push_back(s.node);
+  return nodes;
+}
+
+std::vector<node_id> holders_of(const layout& shape, block_index block) {
+  std::vector<node_id> holders;
+  for (auto& chain : shape.replicas)
+    for (auto& s : chain.stages)
+      if (s.blocks.contains(block)) holders.push_back(s.node);
+  return holders;
+}
+
+namespace {
+
+/// `next` must begin where the last range ended, and hold something.
+bool follows(index_range next, std::uint32_t& reached) {
+  if (next.begin != reached || next.end <= next.begin) return false;
+  reached = next.end;
+  return true;
+}
+
+}  // namespace
+
+result<void> check(const layout& shape, std::uint32_t block_count, std::uint32_t micro_batch_count,
+                   errc code) {
+  auto wrong = [&](const std::string& what) {
+    return error{code, "layout \"" + text_of(shape) + "\": " + what};
+  };
+  std::unordered_set<node_id> seen;
+  std::uint32_t micro_batches = 0;
+  for (auto& chain : shape.replicas) {
+    std::uint32_t blocks = 0;
+    for (auto& s : chain.stages) {
+      if (!s.node || !seen.insert(s.node).second)
+        return wrong("node " + std::to_string(s.node.value) + " holds two stages, or is nobody");
+      if (!follows(s.blocks, blocks))
+        return wrong("a stage is empty or does not begin where the one before it ends");
+    }
+    if (blocks != block_count)
+      return wrong("a replica holds " + std::to_string(blocks) + " of " +
+                   std::to_string(block_count) + " blocks");
+    if (!follows(chain.micro_batches, micro_batches))
+      return wrong("a replica has no micro-batches, or not those after its neighbour's");
+  }
+  if (micro_batches != micro_batch_count)
+    return wrong("its replicas take " + std::to_string(micro_batches) + " of " +
+                 std::to_string(micro_batch_count) + " micro-batches");
+  return {};
+}
+
+std::string text_of(const layout& shape) {
+  std::string text = std::to_string(shape.replicas.size()) +
+                     (shape.replicas.size() == 1 ? " replica:" : " replicas:");
+  for (std::size_t r = 0; r < shape.replicas.size(); ++r) {
+    if (r != 0) text += " |";
+    for (auto& s : shape.replicas[r].stages)
+      text += " " + std::to_string(s.node.value) + ":[" + std::to_string(s.blocks.begin) + "-" +
+              std::to_string(s.blocks.end - 1) + "]";
+    text += " x" + std::to_string(shape.replicas[r].micro_batches.size());
+  }
+  return text;
+}
+
+}  // namespace shoal::core

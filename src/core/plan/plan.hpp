@@ -1,0 +1,65 @@
+#pragma once
+// Chooses the layout for the nodes that are there.
+//
+// A simple rule for now, behind the interface that the planner will keep: blocks are balanced by
+// measured time over the stages of a replica; depth x replicas is chosen by the closed form of the
+// flush schedules, (m_r + p - 1) * slowest stage, plus the exchange of gradients; left-over nodes
+// deepen some replicas, so that no node idles; micro-batches go to replicas by their speed, in
+// ranges aligned to the reduction tree's leaves when that costs little.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "core/job.hpp"
+#include "core/layout.hpp"
+
+namespace shoal::core {
+
+/// What one block costs at the job's m. Times of one micro-batch on a node of speed 1.
+struct block_cost {
+  std::string name;
+  nanoseconds forward{};
+  nanoseconds backward{};
+  std::uint64_t parameter_bytes = 0;
+  std::uint64_t state_bytes = 0;     ///< optimizer state
+  std::uint64_t stash_bytes = 0;     ///< kept for backward, a micro-batch, without recompute
+  std::uint64_t boundary_bytes = 0;  ///< input of the block, a micro-batch
+};
+
+struct plan_profile {
+  std::vector<block_cost> blocks;
+  double link_bytes_per_s = 1e9;
+  nanoseconds link_latency{100'000};
+};
+
+/// A node that may be given work.
+struct plan_node {
+  node_id node;
+  double speed = 1;
+  std::uint64_t memory_bytes = 0;  ///< what shoal may use; 0: not limited
+};
+
+struct plan_result {
+  layout shape;
+  std::vector<node_id> spares;
+  nanoseconds step_expected{};
+  std::uint64_t moved_bytes = 0;  ///< parameters and state that some node must fetch
+  std::string reason;             ///< a sentence with the numbers behind the choice
+};
+
+/// Plans for `nodes` (any order, no duplicates; the result depends on their ids only through ties
+/// and `present`). `present` is the layout in force, empty at first: among equals, the plan moves
+/// least. `errc::too_few_nodes` when nodes_min is not met or the model does not fit on so few;
+/// `errc::no_memory` when one block alone is too large for every node; the text says how much is
+/// short and where.
+result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes,
+                         const layout& present, const job_options& job);
+
+/// Bytes that a stage of `blocks` needs: parameters, gradients and partial sums, optimizer state,
+/// stash at the schedule's peak, and a reserve for the process itself.
+std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks, std::uint32_t stash_count,
+                          std::uint32_t slot_count, bool recompute);
+
+}  // namespace shoal::core
