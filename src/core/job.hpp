@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/units.hpp"
 
@@ -108,6 +109,27 @@ struct emulate_options {
   nanoseconds delay = 0ns;       ///< one way
 };
 
+/// Local nodes that `shoal run` takes away and adds, for experiments and tests: real signals to
+/// real processes.
+enum class churn_action : std::uint8_t {
+  kill,   ///< SIGKILL: gone without a word
+  leave,  ///< SIGTERM: a planned leave
+  join,   ///< a new process knocks
+};
+struct churn_event {
+  std::uint32_t at_step = 0;  ///< once this step is decided
+  churn_action action = churn_action::kill;
+  std::uint32_t count = 1;    ///< nodes
+};
+struct churn_options {
+  std::vector<churn_event> events;   ///< [[churn.event]], in order of at_step
+  std::uint64_t seed = 1;            ///< of the random events
+  std::uint32_t random_events = 0;   ///< that many more, at random moments, some during a morph
+  std::uint32_t nodes_min = 1;       ///< random events keep at least so many local nodes
+  std::uint32_t nodes_max = 6;       ///< and at most so many
+  std::uint32_t steps_between = 4;   ///< mean distance of random events
+};
+
 struct job_options {
   std::string name = "shoal";
   std::string folder;            ///< of the run: ledger, metrics, checkpoints; empty: runs/NAME
@@ -124,6 +146,7 @@ struct job_options {
   network_options network;
   timeout_options timeouts;
   emulate_options emulate;
+  churn_options churn;
 };
 
 /// The leaf in force: training.reduction_leaf, or its default.
