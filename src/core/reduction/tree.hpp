@@ -11,11 +11,11 @@
 // [a,b) by itself: few partial sums ("pieces"). Whoever has all pieces finishes the tree.
 //
 // An inner node over n leaves splits at the largest power of two below n, so that a growing run of
-// micro-batches closes subtrees like carries of a binary counter: a replica needs at most
-// log2(N/leaf) + 2 partial sums in memory at once.
+// micro-batches closes subtrees like carries of a binary counter: with L leaves, a replica whose
+// range begins at micro-batch 0 needs at most log2(L) + 2 partial sums in memory at once, any other
+// that begins at a leaf 2 log2(L) + 1, and one that begins inside a leaf up to leaf - 1 more.
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "core/layout.hpp"
@@ -36,7 +36,7 @@ struct reduction_action {
     merge,  ///< slot += other; `other` becomes free
   };
   kind what = kind::start;
-  micro_batch_index micro_batch = 0;  ///< start, add
+  micro_batch_index micro_batch = 0;  ///< whose gradient it is; merge: the one that made it due
   std::uint32_t slot = 0;
   std::uint32_t other = 0;  ///< merge: slot right of `slot`
   friend bool operator==(const reduction_action&, const reduction_action&) = default;
