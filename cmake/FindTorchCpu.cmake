@@ -13,7 +13,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(
   TorchCpu
   REQUIRED_VARS TorchCpu_LIBRARY TorchCpu_C10_LIBRARY TorchCpu_INCLUDE_DIR
-  REASON_FAILURE_MESSAGE "SHOAL_TORCH_ROOT is '${SHOAL_TORCH_ROOT}'; ./dev build fetches the wheel")
+  REASON_FAILURE_MESSAGE "SHOAL_TORCH_ROOT is '${SHOAL_TORCH_ROOT}': ./dev build fetches the wheel")
 
 if(TorchCpu_FOUND AND NOT TARGET Torch::cpu)
   add_library(Torch::c10 UNKNOWN IMPORTED)

@@ -42,7 +42,11 @@ public:
   /// Initial values from (seed, parameter name); optimizer state zero.
   void initialize();
 
-  /// Forward with gradient. `data` as pass::data. Random stream: (seed, step, micro-batch, block).
+  /// Forward with gradient. `data` as pass::data; `inputs` of block 0 are {data->inputs}, or {}.
+  /// Random stream: (seed, step, micro-batch, block). Outputs, like the gradients that `backward`
+  /// returns, are contiguous and begin at a multiple of 64 bytes, as a received tensor does in
+  /// memory from at::empty: the kernels that read them see no difference. Throws c10::Error that
+  /// names the block when the model's author broke a promise.
   forward_record forward(tensors inputs, const micro_batch* data, step_id step, micro_batch_index g);
   /// Forward without gradient or dropout.
   tensors validate(tensors inputs, const micro_batch* data);
@@ -65,13 +69,15 @@ public:
   /// `counts[i] == false` (later copies of tied ones) left out. Fixed order of addition.
   double squared_norm(const std::vector<bool>& counts) const;
 
-  /// Optimizer step number `step` with the total gradient times `clip_factor`. Elementwise.
+  /// Optimizer step number `step` with the total gradient times `clip_factor`. Elementwise. Uses
+  /// the total up: it is scaled in place and then freed.
   void apply(step_id step, double learning_rate, double clip_factor);
 
   /// XXH3-64 over the parameters' bytes in order.
   std::uint64_t digest() const;
 
-  /// Parameters and optimizer state, sharing memory with this block / copied.
+  /// Parameters and optimizer state, sharing memory with this block / copied. In the order of
+  /// parameters(); each parameter is followed by its optimizer state.
   core::block_state share_state() const;
   core::block_state copy_state() const;
   /// Where tensor `part` of the state lives, to receive it straight into place.
@@ -83,10 +89,25 @@ public:
   std::uint64_t state_bytes() const;
 
 private:
-  // (the author of the .cpp fills this in)
+  /// A flat tensor and its parts by parameter, kept because making views costs more than adding.
+  struct flat_sum {
+    at::Tensor flat;
+    tensors parts;
+  };
+
+  tensors run(tensors inputs, pass& p) const;
+  tensors parts_of(const at::Tensor& flat) const;
+  flat_sum& sum(std::uint32_t number);
+  void add_up(const core::reduction_action& action, std::span<const at::Tensor> gradients);
+
   const core::job_options* job_;
   const block* description_;
   block_index index_;
+  std::vector<parameter_spec> specs_;
+  std::vector<std::int64_t> offsets_;  ///< of each parameter in a flat tensor, and the end
+  tensors parameters_;                 ///< leaves that require gradients
+  std::vector<tensors> moments_;       ///< of the optimizer: [moment][parameter]
+  std::vector<flat_sum> sums_;
   at::Tensor total_;
 };
 
