@@ -44,8 +44,8 @@ struct schedule {
 struct schedule_options {
   std::string_view name = "1f1b";  ///< "gpipe", "1f1b" (warm-up p-1-r), "1f1b-eager" (2(p-1-r))
   stage_index stage_count = 1;
-  index_range micro_batches;             ///< of the replica; empty in the closing round
-  index_range validation_micro_batches;  ///< empty when none is due
+  index_range micro_batches{};             ///< of the replica; empty in the closing round
+  index_range validation_micro_batches{};  ///< empty when none is due
   bool recompute = false;  ///< R before B on every stage but the last
 };
 
