@@ -26,6 +26,14 @@ constexpr std::string_view checkpoint_end = "checkpoint0";  // the first key aft
 constexpr std::uint32_t value_version = 1;
 constexpr std::size_t head_bytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
 
+constexpr std::size_t hex_digits = 16;
+
+/// What ledger.sequence says: the number and its hash.
+std::string sequence_text(std::uint64_t sequence) {
+  const auto number = hex_of(sequence);
+  return number + " " + hex_of(hash_of(number));
+}
+
 rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 
 std::uint64_t checksum_of(std::string_view key, std::uint32_t version, std::string_view payload) {
@@ -66,8 +74,17 @@ std::string checkpoint_key(step_id step) {
   return std::string(checkpoint_prefix) + hex_of(step.value);
 }
 
+/// RocksDB 7.8 as Debian builds it asserts when its log of messages meets a full disk. What goes
+/// wrong comes as a status anyway.
+class silence final : public rocksdb::Logger {
+public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
 rocksdb::Options small_database() {
   rocksdb::Options options;
+  options.info_log = std::make_shared<silence>();
   options.create_if_missing = true;
   // A supervisor may die in the middle of a write: an unfinished record at the very end of the log
   // is normal, and was never acknowledged. Damage before the end is not: point-in-time recovery
@@ -87,9 +104,6 @@ rocksdb::Options small_database() {
   options.compression = rocksdb::kNoCompression;
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
-  options.keep_log_file_num = 2;
-  options.max_log_file_size = 1u << 20;
-  options.info_log_level = rocksdb::WARN_LEVEL;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(1u << 20);
   table.checksum = rocksdb::kXXH3;
@@ -121,6 +135,7 @@ result<std::unique_ptr<ledger>> ledger::open(const std::string& folder) {
   TRY(auto lock, folder_lock::take(folder));
   std::unique_ptr<ledger> made(new ledger(folder, std::move(lock)));
   TRY_VOID(made->open_database());
+  TRY_VOID(made->check_sequence());
   return made;
 }
 
@@ -169,14 +184,38 @@ result<void> ledger::run(std::string_view doing, Work work) {
   return explain(doing, status);
 }
 
-result<void> ledger::put_state(std::string_view payload) {
-  const auto value = seal(state_key, payload);
-  return run("write", [&](rocksdb::DB& database) {
-    return database.Put(durable(), slice(state_key), value);
-  });
+result<void> ledger::check_sequence() {
+  std::optional<sequenced> newest;
+  TRY_VOID(read_state(newest));
+  sequence_ = newest ? newest->sequence : 0;
+  if (real_file_system().kind(sequence_path()) == -ENOENT) return {};
+  TRY(const auto bytes, read_whole(real_file_system(), sequence_path(), 2 * hex_digits + 1));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data), bytes.size);
+  auto acknowledged = bits_of_hex(text.substr(0, hex_digits));
+  if (!acknowledged || text != sequence_text(*acknowledged))
+    return error{errc::damaged, sequence_path() + ": fails its check; remove it if the disk that "
+                                                  "holds it is sound otherwise"};
+  if (*acknowledged <= sequence_) return {};
+  return error{errc::damaged, "the ledger in " + folder_ + " went back to write " +
+                                  std::to_string(sequence_) + ", though write " +
+                                  std::to_string(*acknowledged) +
+                                  " was on the disk: its log is damaged; move the folder away, the "
+                                  "job then starts from its newest checkpoint"};
 }
 
-result<std::optional<std::string>> ledger::get_state() {
+result<void> ledger::put_state(std::string_view payload) {
+  const std::scoped_lock guard(state_mutex_);
+  const auto sequence = ++sequence_;
+  std::string numbered(sizeof sequence, '\0');
+  std::memcpy(numbered.data(), &sequence, sizeof sequence);
+  const auto value = seal(state_key, numbered.append(payload));
+  TRY_VOID(run("write", [&](rocksdb::DB& database) {
+    return database.Put(durable(), slice(state_key), value);
+  }));
+  return write_durably(real_file_system(), sequence_path(), sequence_text(sequence));
+}
+
+result<void> ledger::read_state(std::optional<sequenced>& newest) {
   std::string value;
   bool found = false;
   TRY_VOID(run("read", [&](rocksdb::DB& database) {
@@ -184,10 +223,23 @@ result<std::optional<std::string>> ledger::get_state() {
     found = status.ok();
     return status.IsNotFound() ? rocksdb::Status::OK() : status;
   }));
-  if (!found) return std::optional<std::string>();
+  newest.reset();
+  if (!found) return {};
   auto payload = unseal(state_key, value);
   if (!payload) return in("ledger in " + folder_, std::move(payload).error());
-  return std::optional(*std::move(payload));
+  newest.emplace();
+  if (payload->size() < sizeof newest->sequence)
+    return error{errc::damaged, "ledger in " + folder_ + ": its state is cut short"};
+  std::memcpy(&newest->sequence, payload->data(), sizeof newest->sequence);
+  newest->payload = payload->substr(sizeof newest->sequence);
+  return {};
+}
+
+result<std::optional<std::string>> ledger::get_state() {
+  std::optional<sequenced> newest;
+  TRY_VOID(read_state(newest));
+  if (!newest) return std::optional<std::string>();
+  return std::optional(std::move(newest->payload));
 }
 
 result<void> ledger::put_checkpoint(step_id step, std::string_view json) {

@@ -2,12 +2,17 @@
 // What a supervisor must not forget, in RocksDB: the ledger's state and the catalogue of
 // checkpoints. Everything that was put is on the disk when `put_...` returns.
 //
-//   key                       value
-//   "ledger/state"            version (4, LE) | XXH3-64 of key, version and payload (8, LE) | payload
-//   "checkpoint/" + 16 hex    the same; payload: the manifest's JSON
+//   FOLDER/supervisor.lock    one supervisor a folder
+//          ledger/            RocksDB:
+//            "ledger/state"            head | sequence (8, LE) | the state's bytes
+//            "checkpoint/" + 16 hex    head | the manifest's JSON
+//            head: version (4, LE) | XXH3-64 of key, version and the rest (8, LE)
+//          ledger.sequence    that of the last acknowledged state
 //
 // The checksum is ours, over RocksDB's own, and takes in the key: a value that ends up under
-// another key is found. The catalogue can be rebuilt from the manifests on disk; the state cannot.
+// another key is found. The sequence finds what RocksDB cannot: a damaged length in its log looks
+// like the end of the log, and an older state would come up without a word. The catalogue can be
+// rebuilt from the manifests on disk; the state cannot.
 
 #include <cstdint>
 #include <memory>
@@ -37,8 +42,8 @@ namespace shoal::storage {
 /// `io`; `damaged` for a database or value that fails its check.
 class ledger {
 public:
-  /// Opens or makes the ledger in `folder`, which is made too. `errc::refused`: another supervisor
-  /// runs there.
+  /// Opens or makes the ledger in `folder`, which is made too, and checks its state.
+  /// `errc::refused`: another supervisor runs there; `damaged`: the state is, or is not the last.
   static result<std::unique_ptr<ledger>> open(const std::string& folder);
 
   ledger(const ledger&) = delete;
@@ -60,6 +65,13 @@ private:
   ledger(std::string folder, folder_lock lock);
 
   result<void> open_database();
+  struct sequenced {
+    std::uint64_t sequence = 0;
+    std::string payload;
+  };
+  result<void> read_state(std::optional<sequenced>& newest);
+  result<void> check_sequence();
+  std::string sequence_path() const { return folder_ + "/ledger.sequence"; }
   /// Calls `work` with the open database, as the class comment says.
   template <class Work>
   result<void> run(std::string_view doing, Work work);
@@ -69,6 +81,8 @@ private:
   folder_lock lock_;
   std::mutex mutex_;
   std::unique_ptr<rocksdb::DB> database_;  // none after a failure, until it opens again
+  std::mutex state_mutex_;                 // orders whole calls of put_state
+  std::uint64_t sequence_ = 0;             // of the last state put or tried
 };
 
 }  // namespace shoal::storage

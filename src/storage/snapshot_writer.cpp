@@ -50,8 +50,8 @@ void snapshot_writer::stop() {
     std::swap(dropped, waiting_);
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
   if (dropped) drop(*dropped, "the checkpoint writer was stopped before it was written");
+  if (thread_.joinable()) thread_.join();
 }
 
 void snapshot_writer::write_loop() {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 
 #include "storage/durable_file.hpp"
 
@@ -26,6 +25,7 @@ void fault_files::fail_always(std::string name, int error_number) {
 
 std::int64_t fault_files::enter(const char* name, bool& torn) {
   torn = false;
+  if (watch_) watch_(name);
   if (crash_next_) crashed_ = true;
   if (crashed_) return -EIO;
   const auto number = count();

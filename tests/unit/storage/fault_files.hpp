@@ -6,6 +6,7 @@
 // file's bytes over, `sync_folder` a folder's names.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,8 @@ public:
   void plan(std::uint64_t at, fault what, int error_number = 0);
   /// Every call of `name` fails with `error_number` from now on; 0 heals.
   void fail_always(std::string name, int error_number);
+  /// Called at the start of every changing call with its name; may block, to play a slow disk.
+  void before_calls(std::function<void(const std::string&)> watch) { watch_ = std::move(watch); }
   /// Bytes that the disk can hold.
   void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
   /// Changing calls so far; the names of them.
@@ -102,6 +105,7 @@ private:
   handle next_handle_ = 3;
   std::vector<std::string> calls_;
   std::map<std::string, int> always_;
+  std::function<void(const std::string&)> watch_;
   std::uint64_t capacity_ = UINT64_MAX;
   std::optional<std::uint64_t> fault_at_;
   fault fault_ = fault::crash;
