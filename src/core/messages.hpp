@@ -5,7 +5,7 @@
 //        hello, standing, ready, failed, heartbeat, trouble, leaving
 //   NODE ------------------------------------------------------------> SUPERVISOR
 //        <------------------------------------------------------------
-//        welcome, refused, halt, prepare, commit, drain, stop
+//        welcome, refused, halt, prepare, commit, drain, stop, lease
 //
 //   STAGE --stage_report--> COORDINATOR --replica_report--> COORDINATOR of replica 0 (the lead)
 //   STAGE <-----------------verdict---------------------------------/ ---decided--> SUPERVISOR
@@ -248,11 +248,24 @@ struct heartbeat {
   std::uint32_t micro_batch = 0;  ///< actions of the schedule finished in this round
   activity doing = activity::idle;
   std::uint64_t resident_bytes = 0;
+  std::uint64_t at_ns = 0;  ///< the node's own clock, for `lease` to give back
   friend bool operator==(const heartbeat&, const heartbeat&) = default;
   static constexpr auto type_name = "shoal::heartbeat";
   static auto fields(auto& x) {
-    return std::tie(x.from, x.view, x.step, x.micro_batch, x.doing, x.resident_bytes);
+    return std::tie(x.from, x.view, x.step, x.micro_batch, x.doing, x.resident_bytes, x.at_ns);
   }
+};
+
+/// SUPERVISOR to NODE, for each heartbeat: I have heard you. The node may train without hearing
+/// more until timeouts.orphan after it *sent* that heartbeat; so a supervisor that has not heard a
+/// node for that long knows that it holds, whatever the network delays.
+struct lease {
+  term_id term;
+  view_id view;             ///< the supervisor's present one: who trains an older one stops
+  std::uint64_t at_ns = 0;  ///< the heartbeat's
+  friend bool operator==(const lease&, const lease&) = default;
+  static constexpr auto type_name = "shoal::lease";
+  static auto fields(auto& x) { return std::tie(x.term, x.view, x.at_ns); }
 };
 
 /// NODE to SUPERVISOR: my work in `view` cannot go on, because of `peer` (0: myself). The node has

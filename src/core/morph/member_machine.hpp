@@ -55,7 +55,7 @@ struct peer_lost {
 };
 /// From the coordinator of this node, for the supervisor. `from` is filled in here.
 struct from_coordinator {
-  std::variant<decided, diverged> what;
+  std::variant<decided, diverged, trouble> what;
 };
 /// From the checkpoint writer of this node. `from` is filled in here.
 struct from_writer {

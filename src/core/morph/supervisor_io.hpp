@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -24,7 +25,8 @@ using link_id = strong_id<struct link_tag>;
 /// All that a node may say to the supervisor, and the other way round.
 using node_message = std::variant<hello, standing, ready, failed, heartbeat, trouble, leaving,
                                   decided, diverged, checkpoint_done>;
-using supervisor_message = std::variant<welcome, refused, halt, prepare, commit, drain, stop>;
+using supervisor_message =
+  std::variant<welcome, refused, halt, prepare, commit, drain, stop, lease>;
 
 // -- the ledger -----------------------------------------------------------------------------------
 

@@ -1,13 +1,14 @@
 #pragma once
 // The supervisor: decides which nodes train which layout, and takes the job from one to the next.
 //
-//   gathering --> preparing(v) --> running(v) --> finishing --> done
-//                   ^    |failed,     |   \drain: arrival, leave
-//                   |    v lost       v lost \
-//                 halting <-----------+   draining --> (all hold) --> preparing(v+1)
-//                   | too few nodes
-//                   v
-//                 holding --> halting when someone joins
+//   gathering --> halting --> preparing --> running --> finishing --> done
+//                   ^  ^ |        |            |
+//         some join |  | |        | failed,    | lost             arrival, leave
+//                holding | <------+ lost <-----+--- draining <-------- running
+//               too few  +
+//
+// *halting* is the one way from a view to the next: everyone stops and says where he stands, the
+// pure functions in recovery.hpp decide where to meet, the planner who does what.
 //
 // It is needed to change the shape, not to take a step: nobody waits for it between commits.
 // A supervisor that starts again with a ledger is `adopting`: when all members of the ledger's view

@@ -24,7 +24,7 @@ namespace shoal::core {
 
 using coordinator_event = std::variant<stage_report, replica_report, verdict, drain>;
 
-/// To the coordinator on the NODE at `to`; `to` may be this node itself: then back into this machine.
+/// To the coordinator on the NODE `to`, never this one (member_action to_peer).
 struct tell_coordinator {
   node_id to;
   std::variant<replica_report, verdict> what;
@@ -36,7 +36,7 @@ struct tell_stage {
 };
 /// Through this NODE (member_event from_coordinator).
 struct tell_supervisor {
-  std::variant<decided, diverged> what;
+  std::variant<decided, diverged, trouble> what;
 };
 using coordinator_action = std::variant<tell_coordinator, tell_stage, tell_supervisor>;
 
