@@ -1,6 +1,7 @@
 #include "app/config/churn_key.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "app/config/names.hpp"
 

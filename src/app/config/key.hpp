@@ -2,6 +2,7 @@
 // The kinds of keys that a job file has. A key is a row of the table in keys.cpp: from it come
 // parsing, ranges, messages, the canonical text and --print-config, so that they cannot disagree.
 
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <string>
@@ -16,6 +17,7 @@
 namespace shoal::app {
 
 using core::job_options;
+using std::chrono::nanoseconds;
 
 /// Whether a key decides the bits of the trained weights.
 enum class role : std::uint8_t { bits, other };

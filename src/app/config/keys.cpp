@@ -9,6 +9,8 @@ namespace shoal::app {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 #define FIELD(path) [](auto& job) -> auto& { return job.path; }
 
 constexpr std::uint64_t many = 1'000'000'000, seeds = INT64_MAX;
@@ -95,7 +97,7 @@ void add_layout(std::vector<key>& t) {
 }
 
 void add_machines(std::vector<key>& t) {
-  constexpr nanoseconds none = 0ns, day = 24h;
+  constexpr nanoseconds none{0}, day = 24h;
   t.push_back(integer("nodes.local", other, 0, 256, FIELD(nodes.local), "started by `shoal run`"));
   t.push_back(bytes("nodes.memory", FIELD(nodes.memory),
                     "what a node may use; 0: three quarters of the machine's"));
