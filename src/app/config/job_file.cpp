@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "app/config/checks.hpp"
 #include "app/config/keys.hpp"
@@ -27,7 +27,11 @@ public:
 
   void take(const entry& e) {
     if (skips(e.key)) return;
-    if (std::holds_alternative<table_mark>(e.what) && is_table(e.key)) return;
+    if (std::holds_alternative<table_mark>(e.what) && is_table(e.key)) {
+      if (e.at.source == command_line)
+        complain(e.at, e.key + " is a table; set its keys, as in " + e.key + ".KEY=VALUE");
+      return;
+    }
     if (auto* k = find_key(e.key)) return assign(*k, e);
     if (auto place = find_custom(out_.job, e.key); place.map != nullptr) return assign(place, e);
     unknown(e);
@@ -135,6 +139,19 @@ result<job_file> parse(std::string_view text, const std::string& source,
   return out;
 }
 
+result<std::string> read_text_file(const std::string& path) {
+  std::error_code failure;
+  auto size = std::filesystem::file_size(path, failure);
+  if (!failure && std::filesystem::is_directory(path))
+    failure = make_error_code(std::errc::is_a_directory);
+  std::ifstream file;
+  if (!failure) file.open(path, std::ios::binary);
+  if (!failure && !file) failure = {errno, std::generic_category()};
+  if (failure) return {errc::config, path + ": cannot be read as a job file: " + failure.message()};
+  if (size > file_bytes_max) return {errc::config, path + ": longer than 1 MiB; is this a job file?"};
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
@@ -153,16 +170,7 @@ result<job_file> parse_job(std::string_view text, const parse_options& options) 
 }
 
 result<job_file> read_job(const std::string& path, const std::vector<std::string>& overrides) {
-  std::error_code failure;
-  auto size = std::filesystem::file_size(path, failure);
-  if (!failure && size > file_bytes_max)
-    return {errc::config, path + ": longer than 1 MiB; is this a job file?"};
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (failure || file.bad() || !file.is_open()) {
-    std::string why = failure ? failure.message() : std::strerror(errno);
-    return {errc::config, path + ": cannot be read as a job file: " + why};
-  }
+  TRY(auto text, read_text_file(path));
   parse_options options;
   options.source = path;
   options.overrides = overrides;
