@@ -73,13 +73,12 @@ result<void> checkpoint_folder::preflight(std::uint64_t bytes_needed) const {
   const auto room = files_->free_bytes(path_);
   if (room < 0) return file_error("ask for the free space of", path_, room);
   if (static_cast<std::uint64_t>(room) < bytes_needed)
-    return error{errc::no_space,
-                 "checkpoint folder " + path_ + ": " +
-                     text_of(byte_count{static_cast<std::uint64_t>(room)}) +
-                     " are free, the job's checkpoints take " +
-                     text_of(byte_count{bytes_needed}) +
-                     "; free space, keep fewer (checkpoint.keep_latest_k), or set "
-                     "checkpoint.folder to another disk"};
+    return error{errc::no_space, "checkpoint folder " + path_ + ": " +
+                                   text_of(byte_count{static_cast<std::uint64_t>(room)}) +
+                                   " are free, the job's checkpoints take " +
+                                   text_of(byte_count{bytes_needed}) +
+                                   "; free space, keep fewer (checkpoint.keep_latest_k), or set "
+                                   "checkpoint.folder to another disk"};
   return {};
 }
 
@@ -87,16 +86,16 @@ result<core::checkpoint_part> checkpoint_folder::write_block(step_id step,
                                                              const core::block_state& state) const {
   if (const auto digest = parameter_digest(state); digest != state.digest)
     return error{errc::damaged, "block " + std::to_string(state.block) + " at step " +
-                                    std::to_string(step.value) + " has parameters of digest " +
-                                    hex_of(digest) + " in memory, not " + hex_of(state.digest) +
-                                    ": it is not saved; test this machine's memory"};
+                                  std::to_string(step.value) + " has parameters of digest " +
+                                  hex_of(digest) + " in memory, not " + hex_of(state.digest) +
+                                  ": it is not saved; test this machine's memory"};
   auto written = write_block_once(step, state);
   if (!written && written.error().code == errc::io) written = write_block_once(step, state);
   return written;
 }
 
 result<core::checkpoint_part> checkpoint_folder::write_block_once(
-    step_id step, const core::block_state& state) const {
+  step_id step, const core::block_state& state) const {
   TRY(const auto header, encode_header(state, step));
   core::checkpoint_part part{state.block, block_file_name(state.block), header.size(), 0,
                              state.digest};
@@ -110,8 +109,7 @@ result<core::checkpoint_part> checkpoint_folder::write_block_once(
     return file.append(bytes);
   };
   TRY_VOID(add(std::as_bytes(std::span(header))));
-  for (auto& tensor : state.tensors)
-    TRY_VOID(add(std::span(tensor.bytes.data, tensor.bytes.size)));
+  for (auto& tensor : state.tensors) TRY_VOID(add(std::span(tensor.bytes.data, tensor.bytes.size)));
   TRY_VOID(file.commit());
   part.hash = hash.value();
   return part;
@@ -128,7 +126,7 @@ result<void> checkpoint_folder::check_files(const core::manifest& m) const {
     if (size < 0) return file_error("ask for the size of", path, size);
     if (static_cast<std::uint64_t>(size) != part.bytes)
       return error{errc::damaged, path + ": is " + std::to_string(size) + " bytes long, not " +
-                                      std::to_string(part.bytes) + " as its manifest says"};
+                                    std::to_string(part.bytes) + " as its manifest says"};
   }
   return {};
 }
@@ -137,7 +135,7 @@ result<void> checkpoint_folder::write_manifest(const core::manifest& m) const {
   TRY_VOID(core::check(m));
   if (auto here = check_files(m); !here)
     return in("the checkpoint of step " + std::to_string(m.step.value) +
-                  " is not complete (do all nodes see the same checkpoint.folder?)",
+                " is not complete (do all nodes see the same checkpoint.folder?)",
               std::move(here).error());
   // The folder's own name may have been made by another node, which need not have synced it yet.
   if (const auto synced = files_->sync_folder(path_); synced < 0)
@@ -181,8 +179,8 @@ result<core::manifest> checkpoint_folder::read_manifest(step_id step) const {
   const auto path = join(folder, manifest_name);
   const auto there = files_->kind(path);
   if (there == -ENOENT)
-    return error{errc::damaged, folder + ": has no " + manifest_name +
-                                    ": a save that was not finished"};
+    return error{errc::damaged,
+                 folder + ": has no " + manifest_name + ": a save that was not finished"};
   TRY(const auto bytes, read_whole(*files_, path, manifest_bytes_max));
   auto m = decode_manifest(as_text(bytes));
   if (!m) return in(path, std::move(m).error());
@@ -195,7 +193,7 @@ result<core::block_state> checkpoint_folder::load(const core::manifest& m,
                                                   block_index block) const {
   if (block >= m.parts.size())
     return error{errc::foreign, folder_of(m.step) + ": has " + std::to_string(m.parts.size()) +
-                                    " blocks, so no block " + std::to_string(block)};
+                                  " blocks, so no block " + std::to_string(block)};
   const auto& part = m.parts[block];
   if (!is_plain_name(part.file))
     return error{errc::damaged, folder_of(m.step) + ": \"" + part.file + "\" is no plain name"};

@@ -28,7 +28,7 @@ class checkpoint_folder {
 public:
   /// `files` must outlive this.
   explicit checkpoint_folder(std::string path, file_system& files = real_file_system())
-      : path_(std::move(path)), files_(&files) {}
+    : path_(std::move(path)), files_(&files) {}
 
   const std::string& path() const { return path_; }
 
@@ -77,7 +77,8 @@ public:
 
 private:
   std::string folder_of(step_id step) const;
-  result<core::checkpoint_part> write_block_once(step_id step, const core::block_state& state) const;
+  result<core::checkpoint_part> write_block_once(step_id step,
+                                                 const core::block_state& state) const;
   result<void> check_files(const core::manifest& m) const;
   result<std::vector<step_id>> steps() const;  // newest first
 
@@ -90,7 +91,7 @@ class folder_store final : public core::block_store {
 public:
   /// Checkpoints of another job than that of `job_text` are `errc::foreign`.
   folder_store(checkpoint_folder folder, std::string job_text)
-      : folder_(std::move(folder)), job_text_(std::move(job_text)) {}
+    : folder_(std::move(folder)), job_text_(std::move(job_text)) {}
 
   result<core::block_state> load(step_id checkpoint, block_index block) override;
 

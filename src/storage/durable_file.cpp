@@ -27,11 +27,11 @@ std::string temporary_name(const std::string& path) {
 }  // namespace
 
 durable_file::durable_file(durable_file&& other) noexcept
-    : files_(other.files_),
-      path_(std::move(other.path_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      file_(std::exchange(other.file_, -1)),
-      left_(other.left_) {}
+  : files_(other.files_),
+    path_(std::move(other.path_)),
+    temporary_(std::exchange(other.temporary_, {})),
+    file_(std::exchange(other.file_, -1)),
+    left_(other.left_) {}
 
 durable_file::~durable_file() {
   if (file_ >= 0) files_->close(file_);
@@ -59,8 +59,7 @@ result<void> durable_file::append(std::span<const std::byte> bytes) {
   SHOAL_ASSERT(file_ >= 0);
   SHOAL_ASSERT(bytes.size() <= left_);
   while (!bytes.empty()) {
-    const auto written =
-        files_->write(file_, bytes.first(std::min(bytes.size(), write_bytes_max)));
+    const auto written = files_->write(file_, bytes.first(std::min(bytes.size(), write_bytes_max)));
     if (written < 0) return file_error("write", path_, written);
     if (written == 0) return file_error("write", path_, -EIO);  // or we would spin
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -106,7 +105,7 @@ result<core::shared_bytes> read_whole(file_system& files, const std::string& pat
   if (size < 0) return file_error("ask for the size of", path, size);
   if (static_cast<std::uint64_t>(size) > bytes_max)
     return error{errc::damaged, path + ": is " + std::to_string(size) + " bytes long, at most " +
-                                    std::to_string(bytes_max) + " can be right"};
+                                  std::to_string(bytes_max) + " can be right"};
   TRY(auto whole, allocate_bytes(static_cast<std::uint64_t>(size)));
   std::size_t done = 0;
   while (done < whole.size) {
@@ -114,7 +113,7 @@ result<core::shared_bytes> read_whole(file_system& files, const std::string& pat
     if (got < 0) return file_error("read", path, got);
     if (got == 0)
       return error{errc::damaged, path + ": ended after " + std::to_string(done) + " of " +
-                                      std::to_string(whole.size) + " bytes; is it being changed?"};
+                                    std::to_string(whole.size) + " bytes; is it being changed?"};
     done += static_cast<std::size_t>(got);
   }
   return whole;
@@ -162,9 +161,9 @@ result<core::shared_bytes> allocate_bytes(std::uint64_t bytes) {
   auto* data = static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow));
   if (!data)
     return error{errc::no_memory, "no memory for " + std::to_string(bytes) +
-                                      " bytes of a checkpoint: give the node more of it"};
+                                    " bytes of a checkpoint: give the node more of it"};
   return core::shared_bytes{
-      data, bytes, std::shared_ptr<void>(data, [](void* p) { ::operator delete(p, alignment); })};
+    data, bytes, std::shared_ptr<void>(data, [](void* p) { ::operator delete(p, alignment); })};
 }
 
 std::string join(std::string_view folder, std::string_view name) {

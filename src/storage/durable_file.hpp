@@ -41,7 +41,7 @@ public:
 
 private:
   durable_file(file_system& files, std::string path, std::uint64_t bytes)
-      : files_(&files), path_(std::move(path)), left_(bytes) {}
+    : files_(&files), path_(std::move(path)), left_(bytes) {}
 
   file_system* files_;
   std::string path_;

@@ -77,7 +77,7 @@ public:
 
   std::int64_t sync_folder(const std::string& path) override {
     const auto folder =
-        persist([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+      persist([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (folder < 0) return folder;
     const auto synced = or_errno(::fsync(static_cast<int>(folder)));
     ::close(static_cast<int>(folder));
@@ -106,8 +106,8 @@ public:
 
   std::int64_t open(const std::string& path) override {
     // O_NONBLOCK: a pipe in the place of a file must not stop us; it is refused below.
-    const auto file = persist(
-        [&] { return ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK); });
+    const auto file =
+      persist([&] { return ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK); });
     if (file < 0) return file;
     struct stat what {};
     if (::fstat(static_cast<int>(file), &what) == 0 && S_ISREG(what.st_mode)) return file;
@@ -170,7 +170,7 @@ error file_error(std::string_view doing, const std::string& path, std::int64_t n
   const int number = static_cast<int>(-negative_errno);
   auto say = [&](errc code, std::string_view what_to_do) {
     return error{code, "cannot " + std::string(doing) + " " + path + ": " + std::strerror(number) +
-                           "; " + std::string(what_to_do)};
+                         "; " + std::string(what_to_do)};
   };
   switch (number) {
     case ENOSPC:

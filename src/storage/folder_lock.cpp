@@ -41,7 +41,7 @@ result<folder_lock> folder_lock::take(const std::string& folder) {
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return file_error("lock", path, -errno);
     return error{errc::refused, "another supervisor runs in " + folder + " (" + owner_in(file) +
-                                    "): stop it, or give this job another folder"};
+                                  "): stop it, or give this job another folder"};
   }
   // Only for people: the lock holds whether or not this is written.
   const auto owner = "process " + std::to_string(::getpid()) + " on " + host_name() + "\n";

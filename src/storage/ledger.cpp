@@ -66,7 +66,7 @@ result<std::string> unseal(std::string_view key, std::string_view value) {
     return error{errc::damaged, "the value of " + std::string(key) + " fails its checksum"};
   if (version != value_version)
     return error{errc::foreign, "the value of " + std::string(key) + " is of version " +
-                                    std::to_string(version) + "; this program reads version 1"};
+                                  std::to_string(version) + "; this program reads version 1"};
   return std::string(payload);
 }
 
@@ -126,7 +126,7 @@ rocksdb::ReadOptions checked() {
 }  // namespace
 
 ledger::ledger(std::string folder, folder_lock lock)
-    : folder_(std::move(folder)), lock_(std::move(lock)) {}
+  : folder_(std::move(folder)), lock_(std::move(lock)) {}
 
 ledger::~ledger() = default;
 
@@ -143,7 +143,7 @@ error ledger::explain(std::string_view doing, const rocksdb::Status& status) con
   const auto text = status.ToString();
   auto say = [&](errc code, const char* what_to_do) {
     return error{code, "cannot " + std::string(doing) + " the ledger in " + folder_ + ": " + text +
-                           "; " + what_to_do};
+                         "; " + what_to_do};
   };
   if (status.IsNoSpace() || text.find("No space left") != std::string::npos ||
       text.find("File too large") != std::string::npos)
@@ -193,14 +193,15 @@ result<void> ledger::check_sequence() {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data), bytes.size);
   auto acknowledged = bits_of_hex(text.substr(0, hex_digits));
   if (!acknowledged || text != sequence_text(*acknowledged))
-    return error{errc::damaged, sequence_path() + ": fails its check; remove it if the disk that "
-                                                  "holds it is sound otherwise"};
+    return error{errc::damaged, sequence_path() +
+                                  ": fails its check; remove it if the disk that "
+                                  "holds it is sound otherwise"};
   if (*acknowledged <= sequence_) return {};
   return error{errc::damaged, "the ledger in " + folder_ + " went back to write " +
-                                  std::to_string(sequence_) + ", though write " +
-                                  std::to_string(*acknowledged) +
-                                  " was on the disk: its log is damaged; move the folder away, the "
-                                  "job then starts from its newest checkpoint"};
+                                std::to_string(sequence_) + ", though write " +
+                                std::to_string(*acknowledged) +
+                                " was on the disk: its log is damaged; move the folder away, the "
+                                "job then starts from its newest checkpoint"};
 }
 
 result<void> ledger::put_state(std::string_view payload) {
@@ -245,8 +246,7 @@ result<std::optional<std::string>> ledger::get_state() {
 result<void> ledger::put_checkpoint(step_id step, std::string_view json) {
   const auto key = checkpoint_key(step);
   const auto value = seal(key, json);
-  return run("write",
-             [&](rocksdb::DB& database) { return database.Put(durable(), key, value); });
+  return run("write", [&](rocksdb::DB& database) { return database.Put(durable(), key, value); });
 }
 
 result<void> ledger::erase_checkpoint(step_id step) {

@@ -45,8 +45,8 @@ json encode_layout(const core::layout& shape) {
     auto stages = json::array();
     for (auto& stage : replica.stages)
       stages.push_back({{"node", stage.node.value}, {"blocks", text_of_range(stage.blocks)}});
-    replicas.push_back({{"stages", std::move(stages)},
-                        {"micro_batches", text_of_range(replica.micro_batches)}});
+    replicas.push_back(
+      {{"stages", std::move(stages)}, {"micro_batches", text_of_range(replica.micro_batches)}});
   }
   return replicas;
 }
@@ -88,8 +88,8 @@ json encode_member(const core::ledger_member& member) {
 }
 
 result<core::ledger_member> read_member(const json& entry) {
-  TRY_VOID(check_keys(entry,
-                      {"node", "incarnation", "host", "control_port", "tensor_port", "process"}));
+  TRY_VOID(
+    check_keys(entry, {"node", "incarnation", "host", "control_port", "tensor_port", "process"}));
   core::ledger_member member;
   TRY(member.who.node.value, number_of(entry, "node"));
   TRY(member.who.incarnation.value, number_of(entry, "incarnation"));
@@ -133,7 +133,7 @@ std::string encode_ledger(const core::ledger_state& state) {
   auto distrusted = json::array();
   for (auto& entry : state.distrusted)
     distrusted.push_back(
-        {{"node", entry.node.value}, {"block", entry.block}, {"step", entry.step.value}});
+      {{"node", entry.node.value}, {"block", entry.block}, {"step", entry.step.value}});
   const json text{{"version", version_read},
                   {"job", hex_of(state.job)},
                   {"term", state.term.value},
@@ -151,7 +151,7 @@ result<core::ledger_state> decode_ledger(std::string_view text) {
   TRY(const auto version, number_of(object, "version"));
   if (version != version_read)
     return error{errc::foreign, "the ledger is of version " + std::to_string(version) +
-                                    "; this program reads version 1"};
+                                  "; this program reads version 1"};
   TRY_VOID(check_keys(object, {"version", "job", "term", "next_node", "highest", "running", "shape",
                                "members", "distrusted"}));
   core::ledger_state state;

@@ -19,7 +19,8 @@ error damaged(std::string text) { return {errc::damaged, std::move(text)}; }
 
 /// The checksum of a manifest without its key "checksum".
 std::uint64_t checksum_of(const nlohmann::json& rest) {
-  // Text that was parsed is UTF-8; text of ours that is not must not throw, and gets a checksum too.
+  // Text that was parsed is UTF-8; text of ours that is not must not throw, and gets a checksum
+  // too.
   return hash_of(rest.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -107,17 +108,16 @@ result<core::manifest> decode_manifest(std::string_view text) {
   TRY(const auto version, number_of(json, "version"));
   if (version != version_read)
     return error{errc::foreign, "was written in version " + std::to_string(version) +
-                                    " of the format; this program reads version 1"};
-  TRY_VOID(check_keys(json, {"format", "version", "step", "job", "weights_digest", "parts",
-                             "checksum"}));
+                                  " of the format; this program reads version 1"};
+  TRY_VOID(
+    check_keys(json, {"format", "version", "step", "job", "weights_digest", "parts", "checksum"}));
   TRY(m.step.value, number_of(json, "step"));
   TRY(m.job_text, string_of(json, "job"));
   TRY(m.weights_digest, bits_of(json, "weights_digest"));
   TRY(const auto parts, list_of(json, "parts", core::block_count_max));
   for (auto& entry : parts) {
     auto part = read_part(entry);
-    if (!part)
-      return in("part " + std::to_string(m.parts.size()), std::move(part).error());
+    if (!part) return in("part " + std::to_string(m.parts.size()), std::move(part).error());
     m.parts.push_back(*std::move(part));
   }
   TRY_VOID(core::check(m));
@@ -134,13 +134,13 @@ result<void> check_job(const core::manifest& m, std::string_view ours) {
       const auto wanted = said_of(our_settings, key);
       if (theirs == wanted) continue;
       return error{errc::foreign, "the checkpoint of step " + std::to_string(m.step.value) +
-                                      " belongs to another job: for " + std::string(key) +
-                                      " it " + theirs + ", this job " + wanted +
-                                      "; set it back, or set checkpoint.folder to another folder"};
+                                    " belongs to another job: for " + std::string(key) + " it " +
+                                    theirs + ", this job " + wanted +
+                                    "; set it back, or set checkpoint.folder to another folder"};
     }
   return error{errc::foreign, "the checkpoint of step " + std::to_string(m.step.value) +
-                                  " belongs to another job: its keys stand in another order; set "
-                                  "checkpoint.folder to another folder"};
+                                " belongs to another job: its keys stand in another order; set "
+                                "checkpoint.folder to another folder"};
 }
 
 }  // namespace shoal::storage

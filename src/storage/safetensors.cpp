@@ -28,10 +28,10 @@ struct type_row {
   std::string_view name;
 };
 constexpr std::array types{
-    type_row{core::scalar_kind::f32, "F32"},
-    type_row{core::scalar_kind::f64, "F64"},
-    type_row{core::scalar_kind::i64, "I64"},
-    type_row{core::scalar_kind::u8, "U8"},
+  type_row{core::scalar_kind::f32, "F32"},
+  type_row{core::scalar_kind::f64, "F64"},
+  type_row{core::scalar_kind::i64, "I64"},
+  type_row{core::scalar_kind::u8, "U8"},
 };
 
 error damaged(std::string text) { return {errc::damaged, std::move(text)}; }
@@ -130,7 +130,8 @@ result<safetensors_header> read_header(std::span<const std::byte> file) {
       TRY(header.metadata, read_metadata(entry));
       continue;
     }
-    if (!is_plain(name)) return damaged("a tensor's name is empty, too long or not printable ASCII");
+    if (!is_plain(name))
+      return damaged("a tensor's name is empty, too long or not printable ASCII");
     auto tensor = read_entry(name, entry);
     if (!tensor) return in("tensor \"" + name + "\"", std::move(tensor).error());
     header.tensors.push_back(*std::move(tensor));
@@ -153,7 +154,7 @@ result<safetensors_header> read_header(std::span<const std::byte> file) {
 result<std::string> encode_header(const core::block_state& state, step_id step) {
   auto wrong = [&](const std::string& name, const char* what) {
     return error{errc::internal, "block " + std::to_string(state.block) + ", tensor \"" + name +
-                                     "\": " + what + ", so that it cannot be written"};
+                                   "\": " + what + ", so that it cannot be written"};
   };
   nlohmann::ordered_json json;
   json[metadata_key] = {{"format", "pt"},
@@ -171,9 +172,8 @@ result<std::string> encode_header(const core::block_state& state, step_id step) 
       return wrong(tensor.name, "its shape is empty, too large, or not that of its bytes");
     const auto type = std::ranges::find(types, tensor.scalar, &type_row::scalar);
     SHOAL_ASSERT(type != types.end());
-    json[tensor.name] = {{"dtype", type->name},
-                         {"shape", tensor.shape},
-                         {"data_offsets", {begin, begin + *bytes}}};
+    json[tensor.name] = {
+      {"dtype", type->name}, {"shape", tensor.shape}, {"data_offsets", {begin, begin + *bytes}}};
     begin += *bytes;
   }
   if (state.tensors.size() >= tensor_count_max) return wrong("", "the block has too many tensors");
@@ -209,7 +209,7 @@ result<decoded_block> decode_block(const core::shared_bytes& file) {
   TRY(const auto version, number_in(header, "shoal.version"));
   if (std::to_string(version) != file_version)
     return error{errc::foreign, "was written in version " + std::to_string(version) +
-                                    " of the format; this program reads version 1"};
+                                  " of the format; this program reads version 1"};
   TRY(const auto block, number_in(header, "shoal.block"));
   TRY(const auto step, number_in(header, "shoal.step"));
   if (block >= core::block_count_max) return damaged("\"shoal.block\" is too large");
@@ -229,8 +229,7 @@ result<decoded_block> decode_block(const core::shared_bytes& file) {
     decoded.state.tensors.push_back({entry.name, entry.shape, entry.scalar, std::move(bytes)});
   }
   if (const auto found = parameter_digest(decoded.state); found != expected)
-    return damaged("its parameters have the digest " + hex_of(found) + ", not " +
-                   hex_of(expected));
+    return damaged("its parameters have the digest " + hex_of(found) + ", not " + hex_of(expected));
   return decoded;
 }
 

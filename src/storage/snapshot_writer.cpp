@@ -16,7 +16,7 @@ core::parts_written answer_to(const core::runner_snapshot& snapshot) {
 }  // namespace
 
 snapshot_writer::snapshot_writer(checkpoint_folder folder)
-    : folder_(std::move(folder)), thread_([this] { write_loop(); }) {}
+  : folder_(std::move(folder)), thread_([this] { write_loop(); }) {}
 
 void snapshot_writer::drop(generation& unwritten, const std::string& why) {
   auto answer = answer_to(unwritten.snapshot);

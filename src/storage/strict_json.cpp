@@ -89,7 +89,8 @@ result<nlohmann::json> list_of(const nlohmann::json& object, const char* key,
 
 std::string hex_of(std::uint64_t bits) {
   std::string digits(16, '0');
-  for (std::size_t i = digits.size(); i-- > 0; bits >>= 4) digits[i] = "0123456789abcdef"[bits & 15];
+  for (std::size_t i = digits.size(); i-- > 0; bits >>= 4)
+    digits[i] = "0123456789abcdef"[bits & 15];
   return digits;
 }
 

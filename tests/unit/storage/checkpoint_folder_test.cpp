@@ -44,8 +44,7 @@ TEST_CASE("a checkpoint is written, listed newest first, loaded and deleted", "[
   const checkpoint_folder folder(place / "deep/checkpoints");
   CHECK(folder.list(job_text)->usable.empty());
   REQUIRE(folder.preflight(1000));
-  for (std::uint64_t step : {20, 10, 30})
-    REQUIRE(write_checkpoint(folder, {step}, block_count, 1));
+  for (std::uint64_t step : {20, 10, 30}) REQUIRE(write_checkpoint(folder, {step}, block_count, 1));
   CHECK(usable_steps(folder) == std::vector<step_id>{{30}, {20}, {10}});
   CHECK(folder.list(job_text)->others.empty());
   for (std::uint64_t step : {20, 10, 30}) CHECK(loads(folder, {step}, 1));
@@ -58,8 +57,9 @@ TEST_CASE("a checkpoint is written, listed newest first, loaded and deleted", "[
   CHECK_FALSE(loads(folder, {20}, 1));
 }
 
-TEST_CASE("after a crash at any call the checkpoint before loads and the new one is whole or absent",
-          "[storage]") {
+TEST_CASE(
+  "after a crash at any call the checkpoint before loads and the new one is whole or absent",
+  "[storage]") {
   // Once for a new step, once for the same step again, as after a morph: then the bytes are equal.
   const std::uint64_t next_step = GENERATE(10u, 20u);
   std::uint64_t calls = 0;

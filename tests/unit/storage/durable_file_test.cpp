@@ -127,9 +127,7 @@ TEST_CASE("stale temporary files go, those being written stay", "[storage]") {
   }
   CHECK(read_text(folder / "x") == "whole");
   CHECK(read_text(folder / "y") == "hello");
-  {
-    auto abandoned = *durable_file::create(files, folder / "z", 5);
-  }
+  { auto abandoned = *durable_file::create(files, folder / "z", 5); }
   std::vector<folder_entry> entries;
   REQUIRE(files.list(folder.path(), entries) == 0);
   CHECK(entries.size() == 2);

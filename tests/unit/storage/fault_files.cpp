@@ -301,7 +301,7 @@ std::int64_t fault_files::kind(const std::string& path) {
 
 std::int64_t fault_files::free_bytes(const std::string&) {
   return static_cast<std::int64_t>(
-      std::min<std::uint64_t>(capacity_ - std::min(capacity_, used()), INT64_MAX));
+    std::min<std::uint64_t>(capacity_ - std::min(capacity_, used()), INT64_MAX));
 }
 
 }  // namespace shoal::test

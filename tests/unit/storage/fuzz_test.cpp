@@ -17,10 +17,30 @@ using namespace shoal::test;
 namespace {
 
 /// Pieces that parsers trip over.
-constexpr std::array<std::string_view, 24> pieces{
-    "0", "-1", "1e9", "18446744073709551615", "18446744073709551616", "4611686018427387904", "[]",
-    "{}", "null", "true", "\"\"", "\"F64\"", "\"U8\"", ",", ":", "[", "{", "\\u0000", "\"a\":", "\xff",
-    "\"dtype\":", "[0,0]", " ", "\n"};
+constexpr std::array<std::string_view, 24> pieces{"0",
+                                                  "-1",
+                                                  "1e9",
+                                                  "18446744073709551615",
+                                                  "18446744073709551616",
+                                                  "4611686018427387904",
+                                                  "[]",
+                                                  "{}",
+                                                  "null",
+                                                  "true",
+                                                  "\"\"",
+                                                  "\"F64\"",
+                                                  "\"U8\"",
+                                                  ",",
+                                                  ":",
+                                                  "[",
+                                                  "{",
+                                                  "\\u0000",
+                                                  "\"a\":",
+                                                  "\xff",
+                                                  "\"dtype\":",
+                                                  "[0,0]",
+                                                  " ",
+                                                  "\n"};
 
 /// Up to four changes: a bit, a piece put in or over, a run cut out, doubled or swapped.
 std::string mutate(std::string text, rng& random) {
@@ -29,12 +49,24 @@ std::string mutate(std::string text, rng& random) {
     const auto size = std::min<std::size_t>(random.below(16) + 1, text.size() - at);
     const auto piece = pieces[random.below(pieces.size())];
     switch (random.below(6)) {
-      case 0: text[at] = static_cast<char>(text[at] ^ (1 << random.below(8))); break;
-      case 1: text.insert(at, piece); break;
-      case 2: text.replace(at, size, piece); break;
-      case 3: text.erase(at, size); break;
-      case 4: text.insert(at, text.substr(at, size)); break;
-      case 5: text[at] = static_cast<char>(random.next()); break;
+      case 0:
+        text[at] = static_cast<char>(text[at] ^ (1 << random.below(8)));
+        break;
+      case 1:
+        text.insert(at, piece);
+        break;
+      case 2:
+        text.replace(at, size, piece);
+        break;
+      case 3:
+        text.erase(at, size);
+        break;
+      case 4:
+        text.insert(at, text.substr(at, size));
+        break;
+      case 5:
+        text[at] = static_cast<char>(random.next());
+        break;
     }
   }
   return text;

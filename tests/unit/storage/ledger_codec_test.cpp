@@ -48,33 +48,41 @@ TEST_CASE("a ledger's text that we could not have written is refused", "[storage
     const char* complaint;
   };
   const std::vector<row> table{
-      {"nothing", "", "JSON"},
-      {"a list", "[]", "version"},
-      {"unknown key", changed([](json& x) { x["x"] = 1; }), "unknown key"},
-      {"missing key", changed([](json& x) { x.erase("term"); }), "term"},
-      {"term as text", changed([](json& x) { x["term"] = "3"; }), "term"},
-      {"negative view", changed([](json& x) { x["highest"] = -1; }), "highest"},
-      {"running above highest", changed([](json& x) { x["running"] = 13; }), "above"},
-      {"job as number", changed([](json& x) { x["job"] = 1; }), "job"},
-      {"port too large", changed([](json& x) { x["members"][0]["control_port"] = 65536; }),
-       "control_port"},
-      {"member twice", changed([](json& x) { x["members"][1] = x["members"][0]; }), "twice"},
-      {"member missing", changed([](json& x) { x["members"].erase(1); }), "no member"},
-      {"member never given out", changed([](json& x) { x["next_node"] = 5; }), "never given"},
-      {"member nobody", changed([](json& x) { x["members"][0]["node"] = 0; }), "never given"},
-      {"hole in the layout",
-       changed([](json& x) { x["shape"][0]["stages"][1]["blocks"] = {5, 8}; }), "layout"},
-      {"range of three",
-       changed([](json& x) { x["shape"][0]["stages"][1]["blocks"] = {4, 8, 9}; }), "at most 2"},
-      {"range beyond 32 bits",
-       changed([](json& x) { x["shape"][1]["micro_batches"] = {10, 1ull << 32}; }), "pair"},
-      {"too many micro-batches",
-       changed([](json& x) { x["shape"][1]["micro_batches"] = {10, 1u << 20}; }), "too many"},
-      {"replica without stages",
-       changed([](json& x) { x["shape"][1]["stages"] = json::array(); }), "layout"},
-      {"distrust of half", changed([](json& x) { x["distrusted"][0].erase("step"); }), "step"},
-      {"distrust of a block beyond 32 bits",
-       changed([](json& x) { x["distrusted"][0]["block"] = 1ull << 32; }), "block"},
+    {"nothing", "", "JSON"},
+    {"a list", "[]", "version"},
+    {"unknown key", changed([](json& x) { x["x"] = 1; }), "unknown key"},
+    {"missing key", changed([](json& x) { x.erase("term"); }), "term"},
+    {"term as text", changed([](json& x) { x["term"] = "3"; }), "term"},
+    {"negative view", changed([](json& x) { x["highest"] = -1; }), "highest"},
+    {"running above highest", changed([](json& x) { x["running"] = 13; }), "above"},
+    {"job as number", changed([](json& x) { x["job"] = 1; }), "job"},
+    {"port too large", changed([](json& x) { x["members"][0]["control_port"] = 65536; }),
+     "control_port"},
+    {"member twice", changed([](json& x) { x["members"][1] = x["members"][0]; }), "twice"},
+    {"member missing", changed([](json& x) { x["members"].erase(1); }), "no member"},
+    {"member never given out", changed([](json& x) { x["next_node"] = 5; }), "never given"},
+    {"member nobody", changed([](json& x) { x["members"][0]["node"] = 0; }), "never given"},
+    {"hole in the layout", changed([](json& x) {
+       x["shape"][0]["stages"][1]["blocks"] = {5, 8};
+     }),
+     "layout"},
+    {"range of three", changed([](json& x) {
+       x["shape"][0]["stages"][1]["blocks"] = {4, 8, 9};
+     }),
+     "at most 2"},
+    {"range beyond 32 bits", changed([](json& x) {
+       x["shape"][1]["micro_batches"] = {10, 1ull << 32};
+     }),
+     "pair"},
+    {"too many micro-batches", changed([](json& x) {
+       x["shape"][1]["micro_batches"] = {10, 1u << 20};
+     }),
+     "too many"},
+    {"replica without stages", changed([](json& x) { x["shape"][1]["stages"] = json::array(); }),
+     "layout"},
+    {"distrust of half", changed([](json& x) { x["distrusted"][0].erase("step"); }), "step"},
+    {"distrust of a block beyond 32 bits",
+     changed([](json& x) { x["distrusted"][0]["block"] = 1ull << 32; }), "block"},
   };
   for (auto& [what, text, complaint] : table) {
     INFO(what);

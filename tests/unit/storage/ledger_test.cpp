@@ -78,7 +78,8 @@ TEST_CASE("a second supervisor in the same folder is refused by name", "[storage
   REQUIRE_FALSE(second);
   CHECK(second.error().code == errc::refused);
   CHECK_THAT(second.error().text, Catch::Contains("another supervisor runs in " + place.path()));
-  CHECK_THAT(second.error().text, Catch::Contains("process " + std::to_string(::getpid()) + " on "));
+  CHECK_THAT(second.error().text,
+             Catch::Contains("process " + std::to_string(::getpid()) + " on "));
   REQUIRE(book->put_state("still works"));
   book.reset();
   CHECK(*(*ledger::open(place.path()))->get_state() == "still works");
@@ -180,7 +181,8 @@ TEST_CASE("a flipped bit in the log is an error, never another state", "[storage
 TEST_CASE("a ledger without its last acknowledged state is found out", "[storage]") {
   temporary_folder place;
   REQUIRE((*ledger::open(place / "run"))->put_state("one"));
-  std::filesystem::copy(place / "run/ledger", place / "old", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(place / "run/ledger", place / "old",
+                        std::filesystem::copy_options::recursive);
   REQUIRE((*ledger::open(place / "run"))->put_state("two"));
   const auto sequence = read_text(place / "run/ledger.sequence");
   SECTION("the database put back to an older one") {

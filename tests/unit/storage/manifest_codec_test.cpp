@@ -65,30 +65,30 @@ TEST_CASE("a manifest that breaks a rule under a right checksum is refused", "[s
     errc code;
   };
   const std::vector<row> table{
-      {"other format", changed([](json& m) { m["format"] = "x"; }), errc::foreign},
-      {"newer version", changed([](json& m) { m["version"] = 2, m["new"] = 1; }), errc::foreign},
-      {"unknown key", changed([](json& m) { m["x"] = 1; }), errc::damaged},
-      {"missing key", changed([](json& m) { m.erase("job"); }), errc::damaged},
-      {"step as text", changed([](json& m) { m["step"] = "120"; }), errc::damaged},
-      {"negative step", changed([](json& m) { m["step"] = -1; }), errc::damaged},
-      {"parts not a list", changed([](json& m) { m["parts"] = 1; }), errc::damaged},
-      {"part twice", changed([](json& m) { m["parts"][1] = m["parts"][0]; }), errc::damaged},
-      {"part missing", changed([](json& m) { m["parts"].erase(0); }), errc::damaged},
-      {"parts in wrong order",
-       changed([](json& m) { std::swap(m["parts"][0], m["parts"][1]); }), errc::damaged},
-      {"block too large", changed([](json& m) { m["parts"][1]["block"] = 1ull << 40; }),
-       errc::damaged},
-      {"short hash", changed([](json& m) { m["parts"][0]["hash"] = "12"; }), errc::damaged},
-      {"capital hash",
-       changed([](json& m) { m["parts"][0]["hash"] = "FEDCBA9876543210"; }), errc::damaged},
-      {"digests that do not fit",
-       changed([](json& m) { m["weights_digest"] = "0000000000000000"; }), errc::damaged},
-      {"too many parts",
-       changed([](json& m) { m["parts"] = json::array_t(10'000, m["parts"][0]); }), errc::damaged},
-      {"key twice",
-       R"({"format":"shoal-checkpoint",)" + changed([](auto&) {}).substr(1), errc::damaged},
-      {"a list", "[]", errc::damaged},
-      {"nothing", "", errc::damaged},
+    {"other format", changed([](json& m) { m["format"] = "x"; }), errc::foreign},
+    {"newer version", changed([](json& m) { m["version"] = 2, m["new"] = 1; }), errc::foreign},
+    {"unknown key", changed([](json& m) { m["x"] = 1; }), errc::damaged},
+    {"missing key", changed([](json& m) { m.erase("job"); }), errc::damaged},
+    {"step as text", changed([](json& m) { m["step"] = "120"; }), errc::damaged},
+    {"negative step", changed([](json& m) { m["step"] = -1; }), errc::damaged},
+    {"parts not a list", changed([](json& m) { m["parts"] = 1; }), errc::damaged},
+    {"part twice", changed([](json& m) { m["parts"][1] = m["parts"][0]; }), errc::damaged},
+    {"part missing", changed([](json& m) { m["parts"].erase(0); }), errc::damaged},
+    {"parts in wrong order", changed([](json& m) { std::swap(m["parts"][0], m["parts"][1]); }),
+     errc::damaged},
+    {"block too large", changed([](json& m) { m["parts"][1]["block"] = 1ull << 40; }),
+     errc::damaged},
+    {"short hash", changed([](json& m) { m["parts"][0]["hash"] = "12"; }), errc::damaged},
+    {"capital hash", changed([](json& m) { m["parts"][0]["hash"] = "FEDCBA9876543210"; }),
+     errc::damaged},
+    {"digests that do not fit", changed([](json& m) { m["weights_digest"] = "0000000000000000"; }),
+     errc::damaged},
+    {"too many parts", changed([](json& m) { m["parts"] = json::array_t(10'000, m["parts"][0]); }),
+     errc::damaged},
+    {"key twice", R"({"format":"shoal-checkpoint",)" + changed([](auto&) {}).substr(1),
+     errc::damaged},
+    {"a list", "[]", errc::damaged},
+    {"nothing", "", errc::damaged},
   };
   for (auto& [what, text, code] : table) {
     INFO(what);
@@ -96,8 +96,10 @@ TEST_CASE("a manifest that breaks a rule under a right checksum is refused", "[s
     REQUIRE_FALSE(decoded);
     CHECK(decoded.error().code == code);
   }
-  for (auto* name : {"", ".", "..", "../block", "/etc/passwd", "a/b", ".hidden", "a b", "a\\b",
-                     "block\n", "bl\xc3\xb6" "ck"}) {
+  for (auto* name :
+       {"", ".", "..", "../block", "/etc/passwd", "a/b", ".hidden", "a b", "a\\b", "block\n",
+        "bl\xc3\xb6"
+        "ck"}) {
     INFO(name);
     CHECK_FALSE(is_plain_name(name));
     CHECK_FALSE(decode_manifest(changed([&](json& m) { m["parts"][0]["file"] = name; })));
