@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/assert.hpp"
@@ -133,7 +134,7 @@ forward_record block_runtime::forward(tensors inputs, const micro_batch* data, s
 }
 
 tensors block_runtime::validate(tensors inputs, const micro_batch* data) {
-  c10::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   pass p{false, rng::of(std::array{job_->seed}, "validate"), data};
   return run(std::move(inputs), p);
 }
@@ -152,7 +153,7 @@ tensors block_runtime::backward(forward_record record, tensors output_gradients,
     found = torch::autograd::grad(outputs, wanted, gradients, /*retain_graph=*/false,
                                   /*create_graph=*/false, /*allow_unused=*/true);
 
-  c10::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   auto of_parameters = std::span<const at::Tensor>(found).subspan(input_count);
   for (auto& action : actions) add_up(action, of_parameters);
   if (index_ == 0) return {};

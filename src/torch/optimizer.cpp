@@ -1,6 +1,7 @@
 #include "torch/optimizer.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "base/assert.hpp"
 
@@ -45,7 +46,7 @@ void optimize(const core::optimizer_options& options, step_id step, double learn
               const tensors& parameters, const tensors& gradients,
               const std::vector<tensors>& moments) {
   SHOAL_ASSERT(parameters.size() == gradients.size());
-  c10::NoGradGuard no_grad;
+  at::NoGradGuard no_grad;
   group decayed, plain;
   decayed.moments.resize(moments.size());
   plain.moments.resize(moments.size());

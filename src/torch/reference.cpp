@@ -1,0 +1,186 @@
+#include "torch/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include "base/assert.hpp"
+#include "core/messages.hpp"
+#include "torch/numbers.hpp"
+#include "torch/threads.hpp"
+
+namespace shoal::engine {
+
+namespace {
+
+/// Samples come from code that others may have written; what it throws is an error of the data.
+result<micro_batch> read(const std::function<micro_batch()>& get) {
+  try {
+    return get();
+  } catch (const std::exception& e) {
+    return error{errc::data, e.what()};
+  }
+}
+
+/// The actions that micro-batch g allows.
+std::span<const core::reduction_action> actions_of(const core::accumulation& sums, micro_batch_index g) {
+  // A merge belongs to the micro-batch before it.
+  using kind = core::reduction_action::kind;
+  auto& all = sums.actions;
+  auto first = std::ranges::find_if(
+    all, [&](auto& a) { return a.what != kind::merge && a.micro_batch == g; });
+  auto last = std::find_if(first, all.end(),
+                           [&](auto& a) { return a.what != kind::merge && a.micro_batch != g; });
+  return {first, last};
+}
+
+bool finite(const at::Tensor& t) {
+  return !t.is_floating_point() ||
+         all_finite({t.const_data_ptr<float>(), static_cast<std::size_t>(t.numel())});
+}
+
+}  // namespace
+
+reference_trainer::reference_trainer(const core::job_options& job, const chain& model,
+                                     const dataset& data)
+    : job_(&job), data_(&data),
+      tree_{job.training.micro_batches, core::reduction_leaf(job.training)},
+      sums_(core::accumulate(tree_, {0, job.training.micro_batches})), ties_(find_ties(model)) {
+  SHOAL_ASSERT(sums_.pieces.size() == 1);
+  configure_threads(job.training);
+  for (block_index b = 0; b < model.size(); ++b) {
+    blocks_.push_back(std::make_unique<block_runtime>(job, *model[b], b));
+    blocks_.back()->initialize();
+  }
+}
+
+core::sample_order reference_trainer::order(std::uint64_t count) const {
+  return {job_->seed, count, job_->training.micro_batches, job_->training.micro_batch_size};
+}
+
+result<step_info> reference_trainer::round(step_id step) {
+  step_info info;
+  info.step = step.value;
+  if (core::validates_after(*job_, step.value - 1)) {
+    TRY(info.validation_loss, validate());
+  }
+  std::vector<double> losses;
+  for (micro_batch_index g = 0; g < job_->training.micro_batches; ++g) {
+    TRY(auto batch, read([&] { return data_->get(core::samples_of(order(data_->size()), step, g)); }));
+    losses.push_back(train(batch, step, g));
+  }
+  complete_sums();
+  info.loss = core::tree_sum(tree_, losses) / static_cast<double>(losses.size());
+  info.gradient_norm = gradient_norm();
+  info.learning_rate = core::learning_rate(*job_, step.value);
+  if (!std::isfinite(info.loss) || !std::isfinite(info.gradient_norm)) {
+    if (job_->training.on_not_finite == core::not_finite_policy::stop) return not_finite(step, losses);
+    info.skipped = true;
+    return info;
+  }
+  auto factor = core::clip_factor(job_->training.max_norm, info.gradient_norm);
+  for (auto& b : blocks_) b->apply(step, info.learning_rate, factor);
+  return info;
+}
+
+/// One micro-batch forward and backward through all blocks; gradients go into the sums.
+double reference_trainer::train(const micro_batch& batch, step_id step, micro_batch_index g) {
+  std::vector<forward_record> records;
+  tensors boundary;
+  for (auto& b : blocks_) {
+    records.push_back(b->forward(std::move(boundary), &batch, step, g));
+    boundary = records.back().outputs;
+  }
+  auto loss = static_cast<double>(boundary[0].item<float>());
+  boundary.clear();  // the loss: its gradient is 1
+  for (auto b = blocks_.size(); b-- > 0;) {
+    boundary = blocks_[b]->backward(std::move(records[b]), std::move(boundary), actions_of(sums_, g));
+    records.pop_back();
+  }
+  return loss;
+}
+
+/// Turns the sums into total gradients, and gives all copies of a tied parameter the sum of theirs.
+void reference_trainer::complete_sums() {
+  for (auto& b : blocks_) b->set_total(b->slot(sums_.slots[0]));
+  for (auto& group : ties_.groups) {
+    auto part = [&](const tie_member& t) { return blocks_[t.block]->total_of(t.parameter); };
+    auto first = part(group[0]);
+    for (std::size_t i = 1; i < group.size(); ++i) first.add_(part(group[i]));
+    for (std::size_t i = 1; i < group.size(); ++i) part(group[i]).copy_(first);
+  }
+}
+
+double reference_trainer::gradient_norm() const {
+  double squares = 0;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) squares += blocks_[b]->squared_norm(ties_.counts[b]);
+  return std::sqrt(squares);
+}
+
+result<double> reference_trainer::validate() const {
+  core::reduction_tree tree{job_->validation.micro_batches, 1};
+  std::vector<double> losses;
+  for (micro_batch_index g = 0; g < tree.micro_batches; ++g) {
+    auto samples = core::validation_samples_of(order(data_->validation_size()), g);
+    TRY(auto batch, read([&] { return data_->get_validation(samples); }));
+    tensors boundary;
+    for (auto& b : blocks_) boundary = b->validate(std::move(boundary), &batch);
+    losses.push_back(static_cast<double>(boundary[0].item<float>()));
+  }
+  return core::tree_sum(tree, losses) / static_cast<double>(losses.size());
+}
+
+std::vector<std::uint64_t> reference_trainer::digests() const {
+  std::vector<std::uint64_t> all;
+  for (auto& b : blocks_) all.push_back(b->digest());
+  return all;
+}
+
+/// Where it began: the first micro-batch whose loss is not finite, run again to find the block, or
+/// else the first block whose gradient is not.
+error reference_trainer::not_finite(step_id step, const std::vector<double>& losses) const {
+  auto text = "step " + std::to_string(step.value) + ": ";
+  auto advice = "; lower optimizer.lr, or say training.on_not_finite = \"skip\"";
+  for (micro_batch_index g = 0; g < losses.size(); ++g) {
+    if (std::isfinite(losses[g])) continue;
+    auto batch = data_->get(core::samples_of(order(data_->size()), step, g));
+    tensors boundary;
+    for (auto& b : blocks_) {
+      boundary = b->forward(std::move(boundary), &batch, step, g).outputs;
+      if (!std::ranges::all_of(boundary, finite))
+        return {errc::not_finite, text + "the loss of micro-batch " + std::to_string(g) +
+                                      " is not finite, from block \"" + b->description().name() +
+                                      "\" on" + advice};
+    }
+  }
+  for (auto& b : blocks_)
+    if (!finite(b->total()))
+      return {errc::not_finite, text + "the gradient of block \"" + b->description().name() +
+                                    "\" is not finite" + advice};
+  return {errc::not_finite, text + "the gradient norm is beyond float64" + advice};
+}
+
+result<reference_outcome> run_reference(const core::job_options& job, const chain& model,
+                                        const dataset& data, const reference_callback& on_step) {
+  reference_trainer trainer(job, model, data);
+  reference_outcome outcome;
+  outcome.block_digests = trainer.digests();
+  for (step_id step{1}; step.value <= job.training.steps; step = step.next()) {
+    TRY(auto info, trainer.round(step));
+    info.digest_before = core::model_digest(outcome.block_digests);
+    if (on_step) on_step(info, outcome.block_digests);
+    if (step.value == 1) outcome.loss_first = info.loss;
+    outcome.loss_last = info.loss;
+    outcome.block_digests = trainer.digests();
+  }
+  outcome.digest = core::model_digest(outcome.block_digests);
+  if (core::validates_after(job, job.training.steps)) {
+    TRY(outcome.validation_loss, trainer.validate());
+  }
+  return outcome;
+}
+
+}  // namespace shoal::engine
