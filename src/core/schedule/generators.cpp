@@ -28,6 +28,11 @@ constexpr std::array rules{
              [](std::uint32_t after, std::uint32_t m) { return std::min(m, 2 * after); }},
 };
 
+const named_rule* find(std::string_view name) {
+  auto* rule = std::find_if(rules.begin(), rules.end(), [&](auto& r) { return r.name == name; });
+  return rule == rules.end() ? nullptr : rule;
+}
+
 /// Letters to insert, delete or change to turn `a` into `b`.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -80,13 +85,20 @@ result<schedule> generate(const schedule_options& options) {
   SHOAL_ASSERT(options.stage_count >= 1);
   SHOAL_ASSERT(options.micro_batches.begin <= options.micro_batches.end);
   SHOAL_ASSERT(options.validation_micro_batches.begin <= options.validation_micro_batches.end);
-  auto rule = std::find_if(rules.begin(), rules.end(),
-                           [&](auto& r) { return r.name == options.name; });
-  if (rule == rules.end()) return unknown(options.name);
+  auto* rule = find(options.name);
+  if (rule == nullptr) return unknown(options.name);
   schedule made;
   for (stage_index s = 0; s < options.stage_count; ++s)
     made.stages.push_back(stage_order(options, rule->warm_up, options.stage_count - 1 - s));
   return made;
+}
+
+result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index stage) {
+  SHOAL_ASSERT(stage < options.stage_count);
+  auto* rule = find(options.name);
+  if (rule == nullptr) return unknown(options.name);
+  auto count = options.micro_batches.size();
+  return std::min(count, rule->warm_up(options.stage_count - 1 - stage, count) + 1);
 }
 
 index_range validation_share(std::uint32_t total, replica_index index, std::uint32_t count) {

@@ -62,6 +62,9 @@ result<void> validate(const schedule& plan, const schedule_options& options);
 /// The most micro-batches that the stage has forwarded and not yet finished backward.
 std::uint32_t stash_peak(const std::vector<stage_action>& stage);
 
+/// The same of `stage` in the schedule that `generate` would give, without generating it.
+result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index stage);
+
 /// "F0 F1 B0 ..."
 std::string text_of(const std::vector<stage_action>& stage);
 

@@ -101,6 +101,7 @@ TEST_CASE("an unknown name is refused with the nearest one", "[core][schedule]")
   REQUIRE_FALSE(made);
   CHECK(made.error().code == errc::config);
   CHECK_THAT(made.error().text, Catch::Contains("did you mean \"1f1b-eager\""));
+  CHECK(stash_peak_of({.name = "1f1b_eager"}, 0).error().code == errc::config);
   CHECK_THAT(generate({.name = "Gpip"}).error().text, Catch::Contains("did you mean \"gpipe\""));
   CHECK_THAT(generate({.name = ""}).error().text, Catch::Contains("\"gpipe\", \"1f1b\", \"1f1b-eager\""));
 }
@@ -120,6 +121,8 @@ TEST_CASE("every generated schedule is valid", "[core][schedule]") {
               auto plan = generate(options);
               REQUIRE(plan);
               auto checked = validate(*plan, options);
+              for (stage_index s = 0; s < stages; ++s)
+                REQUIRE(stash_peak_of(options, s).value() == stash_peak(plan->stages[s]));
               CAPTURE(name, stages, m, begin, validation, recompute);
               if (!checked) FAIL(checked.error().text);
             }
