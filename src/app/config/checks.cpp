@@ -24,7 +24,6 @@ void check_transformer(const core::model_options& m, std::vector<complaint>& out
     if (m.dim / m.heads % 2 != 0)
       out.push_back({"model.heads", "rotary embedding turns pairs: model.dim / model.heads (" +
                                       number(m.dim / m.heads) + ") must be even"});
-    if (m.dropout != 0) out.push_back({"model.dropout", "llama has none; leave it at 0"});
   }
 }
 
@@ -62,6 +61,10 @@ void check_layout(const core::job_options& job, std::vector<complaint>& out) {
   if (p.nodes_max != 0 && p.depth > p.nodes_max)
     out.push_back({"parallelism.depth", "(" + number(p.depth) + ") needs more nodes than " +
                                           "parallelism.nodes_max (" + number(p.nodes_max) + ")"});
+  bool ours = job.model.kind == "gpt2" || job.model.kind == "llama";
+  if (ours && p.depth > job.model.layers + 2)
+    out.push_back({"parallelism.depth", "(" + number(p.depth) + ") is more than the model's " +
+                                          number(job.model.layers + 2) + " blocks: embedding, layers, head"});
   const auto& c = job.churn;
   if (c.nodes_max < c.nodes_min)
     out.push_back({"churn.nodes_max", "(" + number(c.nodes_max) + ") is less than churn.nodes_min (" +

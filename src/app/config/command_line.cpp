@@ -1,0 +1,207 @@
+#include "app/config/command_line.hpp"
+
+#include <arpa/inet.h>
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+
+namespace shoal::app {
+
+namespace {
+
+// What CLI11 fills in; it becomes a `command` once everything is read.
+struct parsed {
+  job_source job;
+  output_options output;
+  bool insecure = false;
+  std::string join, host = "127.0.0.1", whom, path;
+  std::uint64_t node = 0, seed = 0, count = 1;
+  bool trace = false, version = false;
+};
+
+void add_job(CLI::App* to, parsed& p, bool required = true) {
+  auto* file = to->add_option("JOB", p.job.path, "the job file (TOML)");
+  if (required) file->required();
+  to->add_option("--set", p.job.overrides, "KEY=VALUE: beats the file, as in training.steps=50")
+    ->allow_extra_args(false);
+}
+
+void add_print_config(CLI::App* to, parsed& p) {
+  to->add_flag("--print-config", p.job.print_config, "show every key with its origin, and stop");
+}
+
+void add_output(CLI::App* to, parsed& p) {
+  to->add_flag("--quiet,-q", p.output.quiet, "errors only");
+  to->add_flag("--json", p.output.json, "the result as a last line of JSON");
+}
+
+void add_insecure(CLI::App* to, parsed& p) {
+  to->add_flag("--insecure", p.insecure,
+               "allow addresses that other machines can reach, although peers are not authenticated");
+}
+
+void add_target(CLI::App* to, parsed& p) {
+  to->add_option("JOB", p.whom, "HOST:PORT of a supervisor, or the file of a job that runs here")
+    ->required();
+  to->add_option("--set", p.job.overrides, "KEY=VALUE, as given to run: job.folder finds the job")
+    ->allow_extra_args(false);
+  to->add_flag("--json", p.output.json, "as one line of JSON");
+}
+
+void add_commands(CLI::App& app, parsed& p) {
+  app.description("shoal trains one model on machines that come and go; the weights stay the same, bit for bit");
+  app.footer(exit_code_help());
+  app.add_flag("--version", p.version, "what this program was built from");
+
+  auto* run = app.add_subcommand("run", "train with a supervisor and local nodes");
+  auto* supervisor = app.add_subcommand("supervisor", "wait for nodes, and lead them");
+  for (auto* c : {run, supervisor}) {
+    add_job(c, p);
+    add_print_config(c, p);
+    add_output(c, p);
+    add_insecure(c, p);
+  }
+  auto* node = app.add_subcommand("node", "join a supervisor and work");
+  node->add_option("--join", p.join, "HOST:PORT of the supervisor")->required();
+  node->add_option("--host", p.host, "address to listen on")->capture_default_str();
+  node->add_flag("--quiet,-q", p.output.quiet, "errors only");
+  add_insecure(node, p);
+  auto* reference = app.add_subcommand("reference", "train in this process alone: what every run must equal");
+  add_job(reference, p);
+  add_print_config(reference, p);
+  add_output(reference, p);
+  add_target(app.add_subcommand("status", "how a job is doing"), p);
+  auto* leave = app.add_subcommand("leave", "ask a node to go; its blocks are moved first");
+  add_target(leave, p);
+  leave->add_option("--node", p.node, "its number, as status shows it")->required();
+  auto* digest = app.add_subcommand("digest", "check a checkpoint and show the digests of its weights");
+  digest->add_option("FOLDER", p.path, "a checkpoint, a folder of them (the newest), or a job's folder")
+    ->required();
+  digest->add_flag("--json", p.output.json, "as one line of JSON");
+  auto* validate = app.add_subcommand("validate", "check a job file, its model and its data");
+  add_job(validate, p);
+  add_print_config(validate, p);
+  validate->add_flag("--json", p.output.json, "as one line of JSON");
+  auto* sim = app.add_subcommand("sim", "run the machines of a job under simulated faults");
+  sim->add_option("--seed", p.seed, "the first seed; a seed replays exactly")->required();
+  sim->add_option("--count", p.count, "how many seeds")->check(CLI::Range(1, 10'000'000));
+  sim->add_flag("--trace", p.trace, "tell every event; for one seed");
+  sim->add_flag("--json", p.output.json, "as one line of JSON");
+  app.add_subcommand("version", "what this program was built from")
+    ->add_flag("--json", p.output.json, "as one line of JSON");
+}
+
+result<target> target_of(const parsed& p) {
+  target out;
+  auto at = parse_address(p.whom);
+  if (at) {
+    out.at = *at;
+    return out;
+  }
+  // host:port with something wrong in it is told as such, anything else is a file.
+  auto colon = p.whom.rfind(':');
+  bool meant = colon != std::string::npos && colon + 1 < p.whom.size() &&
+               p.whom.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  if (meant) return at.error();
+  out.job = p.job;
+  out.job.path = p.whom;
+  return out;
+}
+
+result<command> command_of(const std::string& name, const parsed& p) {
+  if (name == "run") return command(run_options{p.job, p.output, p.insecure});
+  if (name == "supervisor") return command(supervisor_options{p.job, p.output, p.insecure});
+  if (name == "reference") return command(reference_options{p.job, p.output});
+  if (name == "digest") return command(digest_options{p.path, p.output.json});
+  if (name == "validate") return command(validate_options{p.job, p.output.json});
+  if (name == "sim") return command(sim_options{p.seed, p.count, p.trace, p.output.json});
+  if (name == "version") return command(version_options{p.output.json});
+  if (name == "node") {
+    TRY(auto join, parse_address(p.join));
+    TRY_VOID(check_host(join.host, p.insecure, "--join"));
+    TRY_VOID(check_host(p.host, p.insecure, "--host"));
+    return command(node_options{join, p.host, p.output.quiet, p.insecure});
+  }
+  TRY(auto whom, target_of(p));
+  if (name == "status") return command(status_options{whom, p.output.json});
+  SHOAL_ASSERT(name == "leave");
+  return command(leave_options{whom, p.node, p.output.json});
+}
+
+}  // namespace
+
+result<command> parse_command_line(int argc, const char* const* argv) {
+  CLI::App app;
+  parsed p;
+  app.name("shoal");
+  add_commands(app, p);
+  app.require_subcommand(0, 1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    auto chosen = app.get_subcommands();
+    return command(help_options{chosen.empty() ? app.help() : chosen.front()->help()});
+  } catch (const CLI::ParseError& wrong) {
+    return {errc::usage, std::string(wrong.what()) + "; `shoal --help` shows how"};
+  }
+  if (p.version) return command(version_options{p.output.json});
+  auto chosen = app.get_subcommands();
+  if (chosen.empty()) return {errc::usage, "a subcommand is missing; `shoal --help` shows them"};
+  return command_of(chosen.front()->get_name(), p);
+}
+
+result<address> parse_address(const std::string& text) {
+  error wrong{errc::usage, "'" + text + "' is not an address: expected HOST:PORT with a literal " +
+                             "address, as in 127.0.0.1:4711 or [::1]:4711"};
+  auto colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return wrong;
+  address out;
+  out.host = text.substr(0, colon);
+  if (out.host.front() == '[' && out.host.back() == ']') out.host = out.host.substr(1, out.host.size() - 2);
+  else if (out.host.find(':') != std::string::npos) return wrong;
+  auto* begin = text.data() + colon + 1;
+  auto* end = text.data() + text.size();
+  auto read = std::from_chars(begin, end, out.port);
+  if (read.ec != std::errc{} || read.ptr != end || out.port == 0) return wrong;
+  in_addr four{};
+  in6_addr six{};
+  if (::inet_pton(AF_INET, out.host.c_str(), &four) != 1 && ::inet_pton(AF_INET6, out.host.c_str(), &six) != 1)
+    return wrong;
+  return out;
+}
+
+result<void> check_host(const std::string& host, bool insecure, const std::string& key) {
+  in_addr four{};
+  in6_addr six{};
+  bool is_four = ::inet_pton(AF_INET, host.c_str(), &four) == 1;
+  bool is_six = ::inet_pton(AF_INET6, host.c_str(), &six) == 1;
+  if (!is_four && !is_six)
+    return {errc::config, key + " '" + host + "' is not a literal address such as 127.0.0.1; names are not looked up"};
+  bool loopback = is_four ? ntohl(four.s_addr) >> 24 == 127 : IN6_IS_ADDR_LOOPBACK(&six) != 0;
+  if (loopback || insecure) return {};
+  return {errc::config, key + " " + host + " can be reached by other machines, and peers are not " +
+                          "authenticated yet: whoever reaches the port can join and read the job. Use " +
+                          "127.0.0.1, or --insecure on a network that you trust"};
+}
+
+std::string exit_code_help() {
+  return "Exit codes:\n"
+         "   0  done\n"
+         "   2  the command line is wrong\n"
+         "   3  the job file is wrong\n"
+         "   4  the training data are missing, short, or not what the job says\n"
+         "  10  it does not fit: memory, disk space or permissions\n"
+         "  11  a port is in use\n"
+         "  12  a peer refused, or broke the protocol\n"
+         "  20  too few nodes\n"
+         "  21  no progress: the same step failed again and again\n"
+         "  22  a loss or gradient was not finite, and the job says stop\n"
+         "  30  a checkpoint is damaged, foreign, or none can be used\n"
+         "  40  asked to go (Ctrl-C, SIGTERM); the job can be resumed\n"
+         "  70  a bug in shoal\n"
+         "  74  the disk failed\n"
+         "  75  nobody answered, or too late; try again";
+}
+
+}  // namespace shoal::app

@@ -1,0 +1,95 @@
+#pragma once
+// What a command line asks for. One struct a subcommand; `command_line.hpp` fills them in, the
+// functions of `commands.hpp` do them.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shoal::app {
+
+/// A job file and the changes to it.
+struct job_source {
+  std::string path;
+  std::vector<std::string> overrides;  ///< "training.steps=50"
+  bool print_config = false;           ///< show the job that comes out, and do nothing else
+};
+
+/// How much to say.
+struct output_options {
+  bool quiet = false;  ///< errors only
+  bool json = false;   ///< the result as one last line of JSON
+};
+
+/// Where a supervisor or node listens. The host is a literal address.
+struct address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+struct run_options {
+  job_source job;
+  output_options output;
+  bool insecure = false;  ///< other addresses than this machine's own are allowed
+};
+struct supervisor_options {
+  job_source job;
+  output_options output;
+  bool insecure = false;
+};
+struct node_options {
+  address join;                   ///< the supervisor
+  std::string host = "127.0.0.1"; ///< to listen on
+  bool quiet = false;
+  bool insecure = false;
+};
+struct reference_options {
+  job_source job;
+  output_options output;
+};
+
+/// A running job, by the address of its supervisor or by its job file.
+struct target {
+  std::optional<address> at;
+  job_source job;  ///< when there is no address
+};
+struct status_options {
+  target whom;
+  bool json = false;
+};
+struct leave_options {
+  target whom;
+  std::uint64_t node = 0;
+  bool json = false;
+};
+
+struct digest_options {
+  std::string path;  ///< a checkpoint, a folder of checkpoints (the newest counts), or a job's folder
+  bool json = false;
+};
+struct validate_options {
+  job_source job;
+  bool json = false;
+};
+struct sim_options {
+  std::uint64_t seed = 0;
+  std::uint64_t count = 1;
+  bool trace = false;  ///< tell every event of a single seed
+  bool json = false;
+};
+struct version_options {
+  bool json = false;
+};
+/// A text to print, and nothing to do: --help.
+struct help_options {
+  std::string text;
+};
+
+using command =
+  std::variant<help_options, run_options, supervisor_options, node_options, reference_options,
+               status_options, leave_options, digest_options, validate_options, sim_options,
+               version_options>;
+
+}  // namespace shoal::app
