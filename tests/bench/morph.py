@@ -34,7 +34,7 @@ def summary(morphs):
 
 def main():
     announce("morph")
-    settings = ["churn.events=[" + ",".join(
+    settings = ["churn.event=[" + ",".join(
         f'{{at_step={DISTANCE * (2 * i + 1)},action="kill"}},{{at_step={DISTANCE * (2 * i + 2)},action="join"}}'
         for i in range(ROUNDS)) + "]"]
     length = [f"training.steps={DISTANCE * (2 * ROUNDS + 2)}"]
