@@ -181,24 +181,25 @@ private:
   void obey(time_point now, const commit& command, actions& out);
   void obey(time_point now, const drain& command, actions& out);
   void obey(time_point now, const stop& command, actions& out);
+  void obey(time_point now, const lease& command, actions& out);
 
-  void happened(runner_prepared event, actions& out);
-  void happened(runner_failed event, actions& out);
-  void happened(runner_halted event, actions& out);
-  void happened(runner_reported event, actions& out);
-  void happened(runner_snapshot event, actions& out);
+  void happened(const runner_prepared& event, actions& out);
+  void happened(const runner_failed& event, actions& out);
+  void happened(const runner_halted& event, actions& out);
+  void happened(const runner_reported& event, actions& out);
+  void happened(const runner_snapshot& event, actions& out);
 
   bool fresh(term_id term);
   void hear_of(view_id view, actions& out);
+  void hear(node_id from, const verdict& word, actions& out);
+  void keep_lease(time_point now, actions& out);
   void stop_work(actions& out);
   void begin(actions& out);
+  void leave(std::optional<errc> failure, const std::string& reason, actions& out);
   void tell(node_message message, actions& out);
-  bool is_coordinator() const { return coordinating_.has_value(); }
-  bool in_view(view_id view) const { return view == plan_.view && plan_.view == highest_; }
+  bool in_view(view_id view) const { return view && view == plan_.view && view == highest_; }
   const member* find_member(node_id node) const;
   standing where_i_stand() const;
-  void lose_peer(node_id peer, const std::string& reason, actions& out);
-  void send_parts(parts_written parts, actions& out);
 
   member_options options_;
   sender self_;
@@ -209,7 +210,9 @@ private:
   place place_;       // in plan_.shape
   bool placed_ = false;
   bool commit_waits_ = false;  // came while we were not ready yet
+  bool quiet_ = true;          // the runner was given nothing to do since its last answer to a halt
   bool halt_asked_ = false;    // runner_halt is out, its answer is not
+  bool last_asked_ = false;    // a verdict with last_of_view is out: the runner halts by itself
   bool linked_ = false;        // to a supervisor
   bool welcome_ = false;       // by the supervisor of this link
   bool leaving_ = false;
@@ -218,7 +221,9 @@ private:
   standing last_;              // newest answer of the runner
   std::optional<view_id> coordinating_;
   std::vector<view_lead> leads_;
-  std::optional<time_point> alone_since_;
+  time_point knocked_;               // when the last hello was said
+  std::optional<time_point> lease_;  // when the newest heartbeat that was heard had been sent
+  std::optional<checkpoint_done> untold_;  // the newest one, told again to each supervisor
   std::string leave_reason_;
 };
 

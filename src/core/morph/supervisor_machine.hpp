@@ -18,15 +18,14 @@
 // a `persist` must be durable before what follows it.
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "core/job.hpp"
 #include "core/messages.hpp"
+#include "core/morph/recovery.hpp"
 #include "core/morph/supervisor_io.hpp"
 #include "core/plan/plan.hpp"
 #include "core/time.hpp"
@@ -37,6 +36,9 @@ namespace shoal::core {
 using planner = std::function<result<plan_result>(const plan_profile&, const std::vector<plan_node>&,
                                                   const layout& present, const job_options&)>;
 
+/// As core::find_recovery_line, which is the default.
+using recovery = std::function<recovery_line(const recovery_input&)>;
+
 struct supervisor_options {
   job_options job;
   std::string job_text;       ///< canonical; sent to each node
@@ -44,6 +46,7 @@ struct supervisor_options {
   plan_profile profile;       ///< a block each; times get refined by what is measured
   ledger_state ledger;        ///< as found; default-made: a new job
   planner plan;               ///< empty: core::plan
+  recovery recover;           ///< empty: core::find_recovery_line
 };
 
 class supervisor_machine {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -62,6 +63,9 @@ private:
   void on(const drain& order, actions& out);
   void join(actions& out);
   void lead(actions& out);
+  bool agree(actions& out);
+  decided sum_up() const;
+  void give_up(node_id peer, const std::string& what, actions& out);
   void pass_on(const verdict& word, actions& out);
   bool leads() const { return options_.replica == 0; }
 
