@@ -62,12 +62,11 @@ struct roots {
   tensors gradients;
 };
 
-roots find_roots(const tensors& outputs, const tensors& gradients) {
+roots find_roots(const tensors& outputs, tensors gradients, std::uint32_t micro_batches) {
   roots found;
-  if (gradients.empty()) {  // the loss: its own gradient is 1
+  if (gradients.empty()) {  // the loss, of which the mean over the micro-batches is wanted
     SHOAL_ASSERT(outputs.size() == 1 && outputs[0].numel() == 1);
-    if (outputs[0].requires_grad()) found.outputs = outputs;
-    return found;
+    gradients = {at::scalar_tensor(1.0 / micro_batches, at::kFloat)};
   }
   SHOAL_ASSERT(gradients.size() == outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -141,7 +140,7 @@ tensors block_runtime::validate(tensors inputs, const micro_batch* data) {
 
 tensors block_runtime::backward(forward_record record, tensors output_gradients,
                                 std::span<const core::reduction_action> actions) {
-  auto [outputs, gradients] = find_roots(record.outputs, output_gradients);
+  auto [outputs, gradients] = find_roots(record.outputs, std::move(output_gradients), job_->training.micro_batches);
   tensors wanted;
   for (auto& t : record.inputs)
     if (t.requires_grad()) wanted.push_back(t);

@@ -52,8 +52,9 @@ public:
   tensors validate(tensors inputs, const micro_batch* data);
 
   /// Gradients of inputs (undefined tensors where an input is not floating; empty for block 0),
-  /// given those of outputs (for the last block's loss: pass {}), and adds the parameters'
-  /// gradients into the sums by `actions` (those of this micro-batch, in order).
+  /// given those of outputs (for the last block's loss: pass {}; its gradient is 1/N, so that the
+  /// total is the gradient of the mean loss), and adds the parameters' gradients into the sums by
+  /// `actions` (those of this micro-batch, in order).
   tensors backward(forward_record record, tensors output_gradients,
                    std::span<const core::reduction_action> actions);
 

@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "core/messages.hpp"
+#include "core/step/decide.hpp"
 #include "torch/numbers.hpp"
 #include "torch/threads.hpp"
 
@@ -47,8 +48,9 @@ bool finite(const at::Tensor& t) {
 reference_trainer::reference_trainer(const core::job_options& job, const chain& model,
                                      const dataset& data)
     : job_(&job), data_(&data),
-      tree_{job.training.micro_batches, core::reduction_leaf(job.training)},
-      sums_(core::accumulate(tree_, {0, job.training.micro_batches})), ties_(find_ties(model)) {
+      sums_(core::accumulate({job.training.micro_batches, core::reduction_leaf(job.training)},
+                             {0, job.training.micro_batches})),
+      ties_(find_ties(model)) {
   SHOAL_ASSERT(sums_.pieces.size() == 1);
   configure_threads(job.training);
   for (block_index b = 0; b < model.size(); ++b) {
@@ -67,22 +69,23 @@ result<step_info> reference_trainer::round(step_id step) {
   if (core::validates_after(*job_, step.value - 1)) {
     TRY(info.validation_loss, validate());
   }
-  std::vector<double> losses;
+  core::round_facts facts{step, {}, {}, std::nullopt};
   for (micro_batch_index g = 0; g < job_->training.micro_batches; ++g) {
     TRY(auto batch, read([&] { return data_->get(core::samples_of(order(data_->size()), step, g)); }));
-    losses.push_back(train(batch, step, g));
+    facts.losses.push_back(train(batch, step, g));
   }
   complete_sums();
-  info.loss = core::tree_sum(tree_, losses) / static_cast<double>(losses.size());
-  info.gradient_norm = gradient_norm();
-  info.learning_rate = core::learning_rate(*job_, step.value);
-  if (!std::isfinite(info.loss) || !std::isfinite(info.gradient_norm)) {
-    if (job_->training.on_not_finite == core::not_finite_policy::stop) return not_finite(step, losses);
-    info.skipped = true;
-    return info;
-  }
-  auto factor = core::clip_factor(job_->training.max_norm, info.gradient_norm);
-  for (auto& b : blocks_) b->apply(step, info.learning_rate, factor);
+  for (std::size_t b = 0; b < blocks_.size(); ++b)
+    facts.squared_norms.push_back(blocks_[b]->squared_norm(ties_.counts[b]));
+
+  auto verdict = core::judge(*job_, facts).what;
+  if (verdict.what == core::decision::abort) return not_finite(step, facts.losses);
+  info.loss = verdict.loss.value();
+  info.gradient_norm = verdict.gradient_norm.value();
+  info.learning_rate = verdict.learning_rate.value();
+  info.skipped = verdict.what == core::decision::skip;
+  if (info.skipped) return info;
+  for (auto& b : blocks_) b->apply(step, info.learning_rate, verdict.clip_factor.value());
   return info;
 }
 
@@ -95,7 +98,7 @@ double reference_trainer::train(const micro_batch& batch, step_id step, micro_ba
     boundary = records.back().outputs;
   }
   auto loss = static_cast<double>(boundary[0].item<float>());
-  boundary.clear();  // the loss: its gradient is 1
+  boundary.clear();  // the loss, which needs no gradient from outside
   for (auto b = blocks_.size(); b-- > 0;) {
     boundary = blocks_[b]->backward(std::move(records[b]), std::move(boundary), actions_of(sums_, g));
     records.pop_back();
@@ -114,23 +117,16 @@ void reference_trainer::complete_sums() {
   }
 }
 
-double reference_trainer::gradient_norm() const {
-  double squares = 0;
-  for (std::size_t b = 0; b < blocks_.size(); ++b) squares += blocks_[b]->squared_norm(ties_.counts[b]);
-  return std::sqrt(squares);
-}
-
 result<double> reference_trainer::validate() const {
-  core::reduction_tree tree{job_->validation.micro_batches, 1};
   std::vector<double> losses;
-  for (micro_batch_index g = 0; g < tree.micro_batches; ++g) {
+  for (micro_batch_index g = 0; g < job_->validation.micro_batches; ++g) {
     auto samples = core::validation_samples_of(order(data_->validation_size()), g);
     TRY(auto batch, read([&] { return data_->get_validation(samples); }));
     tensors boundary;
     for (auto& b : blocks_) boundary = b->validate(std::move(boundary), &batch);
     losses.push_back(static_cast<double>(boundary[0].item<float>()));
   }
-  return core::tree_sum(tree, losses) / static_cast<double>(losses.size());
+  return core::validation_mean(losses);
 }
 
 std::vector<std::uint64_t> reference_trainer::digests() const {

@@ -43,12 +43,10 @@ private:
   core::sample_order order(std::uint64_t count) const;
   double train(const micro_batch& batch, step_id step, micro_batch_index g);
   void complete_sums();
-  double gradient_norm() const;
   error not_finite(step_id step, const std::vector<double>& losses) const;
 
   const core::job_options* job_;
   const dataset* data_;
-  core::reduction_tree tree_;
   core::accumulation sums_;
   ties ties_;
   std::vector<std::unique_ptr<block_runtime>> blocks_;

@@ -5,9 +5,8 @@
 
 namespace shoal::engine {
 
-/// Sets torch's threads to training.threads, and the allocator to keep what it has, so that the big
-/// tensors of each micro-batch do not cost page faults again and again. Each thread that calls torch
-/// calls this first.
+/// Sets torch's threads to training.threads. Each thread that computes calls this first: OpenMP and
+/// MKL keep the number by thread.
 void configure_threads(const core::training_options& training);
 
 }  // namespace shoal::engine
