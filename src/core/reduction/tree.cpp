@@ -32,36 +32,53 @@ index_range covered(const reduction_tree& tree, tree_node node) {
           static_cast<std::uint32_t>(std::min<std::uint64_t>(end, tree.micro_batches))};
 }
 
-/// Walks the tree in order of micro-batch and writes down what to do with each gradient.
+/// What a replica can add up by itself: a whole node of the tree, or a run inside a leaf.
+struct piece {
+  index_range run;
+  tree_node node;
+  bool is_node = false;
+};
+
+void find_pieces(const reduction_tree& tree, tree_node node, index_range range,
+                 std::vector<piece>& found) {
+  auto whole = covered(tree, node);
+  if (whole.end <= range.begin || range.end <= whole.begin) return;
+  if (range.begin <= whole.begin && whole.end <= range.end) {
+    found.push_back({whole, node, true});
+  } else if (!node.is_leaf()) {
+    find_pieces(tree, node.left(), range, found);
+    find_pieces(tree, node.right(), range, found);
+  } else if (range.begin <= whole.begin) {
+    // From its beginning a leaf can be added up as far as the range goes; later micro-batches wait
+    // for that sum, each by itself.
+    found.push_back({{whole.begin, range.end}, node, false});
+  } else {
+    for (auto g = range.begin; g < std::min(whole.end, range.end); ++g)
+      found.push_back({{g, g + 1}, node, false});
+  }
+}
+
+std::vector<piece> find_pieces(const reduction_tree& tree, index_range range) {
+  SHOAL_ASSERT(range.begin < range.end && range.end <= tree.micro_batches);
+  std::vector<piece> found;
+  find_pieces(tree, root_of(tree), range, found);
+  return found;
+}
+
+/// Walks pieces in order of micro-batch and writes down what to do with each gradient.
 class accumulator {
 public:
-  accumulator(const reduction_tree& tree, index_range range) : tree_(tree), range_(range) {}
+  explicit accumulator(const reduction_tree& tree) : tree_(tree) {}
 
-  accumulation run() {
-    visit(root_of(tree_));
+  accumulation run(const std::vector<piece>& pieces) {
+    for (auto& p : pieces) {
+      made_.slots.push_back(p.is_node ? sum(p.node) : add_up(p.run));
+      made_.pieces.push_back(p.run);
+    }
     return std::move(made_);
   }
 
 private:
-  void visit(tree_node node) {
-    auto whole = covered(tree_, node);
-    if (whole.end <= range_.begin || range_.end <= whole.begin) return;
-    if (range_.begin <= whole.begin && whole.end <= range_.end)
-      keep(whole, sum(node));
-    else if (node.is_leaf())
-      cut_leaf(whole);
-    else
-      visit(node.left()), visit(node.right());
-  }
-
-  /// A leaf that the range holds only in part. From its beginning it can be added up as far as the
-  /// range goes; later micro-batches wait for that sum, each by itself.
-  void cut_leaf(index_range leaf) {
-    index_range part{std::max(leaf.begin, range_.begin), std::min(leaf.end, range_.end)};
-    if (part.begin == leaf.begin) return keep(part, add_up(part));
-    for (auto g = part.begin; g < part.end; ++g) keep({g, g + 1}, add_up({g, g + 1}));
-  }
-
   std::uint32_t sum(tree_node node) {
     if (node.is_leaf()) return add_up(covered(tree_, node));
     auto left = sum(node.left());
@@ -92,13 +109,7 @@ private:
     return slot;
   }
 
-  void keep(index_range piece, std::uint32_t slot) {
-    made_.pieces.push_back(piece);
-    made_.slots.push_back(slot);
-  }
-
   reduction_tree tree_;
-  index_range range_;
   accumulation made_;
   std::vector<bool> used_;
 };
@@ -157,9 +168,14 @@ double sum_values(const reduction_tree& tree, tree_node node, std::span<const do
 
 }  // namespace
 
+std::vector<index_range> pieces_of(const reduction_tree& tree, index_range range) {
+  std::vector<index_range> runs;
+  for (auto& p : find_pieces(tree, range)) runs.push_back(p.run);
+  return runs;
+}
+
 accumulation accumulate(const reduction_tree& tree, index_range range) {
-  SHOAL_ASSERT(range.begin < range.end && range.end <= tree.micro_batches);
-  return accumulator(tree, range).run();
+  return accumulator(tree).run(find_pieces(tree, range));
 }
 
 std::vector<piece_addition> finish(const reduction_tree& tree,

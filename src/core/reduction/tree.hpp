@@ -55,6 +55,9 @@ struct accumulation {
   std::uint32_t slot_count = 0;
 };
 
+/// The pieces of `range` alone, without the way to them. `range` as for `accumulate`.
+std::vector<index_range> pieces_of(const reduction_tree& tree, index_range range);
+
 /// The pieces of `range`, and how to add them up. `range` within [0, N) and not empty.
 accumulation accumulate(const reduction_tree& tree, index_range range);
 

@@ -66,6 +66,7 @@ std::string summed(const reduction_tree& tree, const std::vector<index_range>& r
   for (auto range : ranges) {
     replica_sums sums(tree, range);
     REQUIRE(sums.how.pieces.size() == sums.how.slots.size());
+    REQUIRE(pieces_of(tree, range) == sums.how.pieces);
     auto reached = range.begin;
     for (std::size_t i = 0; i < sums.how.pieces.size(); ++i) {
       REQUIRE(sums.how.pieces[i].begin == reached);

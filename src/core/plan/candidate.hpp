@@ -1,0 +1,63 @@
+#pragma once
+// A possible layout with its price. Nodes come in classes of like speed, so that nodes of a class
+// can change places without changing the price.
+
+#include <optional>
+#include <vector>
+
+#include "core/plan/costs.hpp"
+#include "core/reduction/tree.hpp"
+
+namespace shoal::core::planning {
+
+/// A node as the search sees it.
+struct worker {
+  node_id node;
+  double speed = 1;                          ///< of its class: that of the fastest in it
+  std::uint64_t memory_bytes = UINT64_MAX;
+  friend bool operator==(const worker&, const worker&) = default;
+};
+
+/// One replica of a candidate.
+struct chain {
+  std::vector<worker> workers;      ///< by stage
+  std::vector<index_range> blocks;  ///< by stage
+  index_range micro_batches;
+  double slowest_s = 0;  ///< the longest stage, or the link when that is slower, a micro-batch
+  double fill_s = 0;     ///< the way through all links and back
+};
+
+struct candidate {
+  std::vector<chain> chains;
+  double step_s = 0;      ///< expected
+  double exchange_s = 0;  ///< part of it: gradients that nothing hides
+  std::uint64_t moved_bytes = 0;
+
+  std::size_t worker_count() const;
+  bool is_redundant() const { return chains.size() > 1; }
+  layout shape() const;
+};
+
+/// What a job says about prices.
+struct price_list {
+  const costs& cost;
+  const job_options& job;
+  reduction_tree tree;
+};
+
+/// Cuts blocks and micro-batches for chains of given workers: blocks so that the slowest stage is as
+/// fast as can be, micro-batches so that all replicas end together, on leaves of the reduction tree
+/// where that costs little. Nothing when a stage does not fit into its node, or there are fewer
+/// micro-batches than chains.
+std::optional<candidate> build(const price_list& prices, std::vector<std::vector<worker>> chains);
+
+/// Sets slowest_s, fill_s, exchange_s and step_s from the rest.
+void reprice(const price_list& prices, candidate& c);
+
+/// Bytes that each stage of the chain needs.
+std::vector<std::uint64_t> needed_bytes(const price_list& prices, const chain& replica);
+
+/// Whether every stage fits into its node.
+bool fits(const price_list& prices, const candidate& c);
+
+}  // namespace shoal::core::planning

@@ -1,0 +1,107 @@
+#include "core/plan/costs.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/assert.hpp"
+
+namespace shoal::core {
+
+namespace {
+
+// LibTorch, CAF and buffers, measured for an idle node, with room for the allocator's slack.
+constexpr std::uint64_t process_bytes = 350ull << 20;
+
+struct stage_sums {
+  std::uint64_t parameter_bytes = 0;
+  std::uint64_t state_bytes = 0;
+  std::uint64_t stash_bytes = 0;     // of one micro-batch, complete
+  std::uint64_t boundary_bytes = 0;  // of one micro-batch, the stage's input
+};
+
+std::uint64_t bytes_of(const stage_sums& sums, std::uint32_t stash_count, std::uint32_t slot_count,
+                       bool recompute) {
+  // Weights, the gradient of the micro-batch at hand, the partial sums.
+  auto weights = sums.parameter_bytes * (2 + std::uint64_t{slot_count});
+  // With recompute only inputs wait, and one micro-batch is complete while it runs backward.
+  auto stash = recompute ? stash_count * sums.boundary_bytes + sums.stash_bytes
+                         : stash_count * sums.stash_bytes;
+  return process_bytes + weights + sums.state_bytes + stash;
+}
+
+}  // namespace
+
+std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks, std::uint32_t stash_count,
+                          std::uint32_t slot_count, bool recompute) {
+  SHOAL_ASSERT(blocks.begin < blocks.end && blocks.end <= profile.blocks.size());
+  stage_sums sums;
+  for (auto b = blocks.begin; b < blocks.end; ++b) {
+    sums.parameter_bytes += profile.blocks[b].parameter_bytes;
+    sums.state_bytes += profile.blocks[b].state_bytes;
+    sums.stash_bytes += profile.blocks[b].stash_bytes;
+  }
+  sums.boundary_bytes = profile.blocks[blocks.begin].boundary_bytes;
+  return bytes_of(sums, stash_count, slot_count, recompute);
+}
+
+namespace planning {
+
+costs::costs(const plan_profile& profile, const job_options& job)
+    : recompute_(job.training.recompute),
+      bytes_per_s_(profile.link_bytes_per_s),
+      latency_s_(std::chrono::duration<double>(profile.link_latency).count()),
+      seconds_{0},
+      forward_seconds_{0},
+      parameter_bytes_{0},
+      state_bytes_{0},
+      stash_bytes_{0} {
+  for (auto& block : profile.blocks) {
+    // A block that was not measured still counts as work, so that blocks spread.
+    auto time = std::max(block.forward + block.backward, nanoseconds(1));
+    seconds_.push_back(seconds_.back() + std::chrono::duration<double>(time).count());
+    forward_seconds_.push_back(forward_seconds_.back() +
+                               std::chrono::duration<double>(block.forward).count());
+    parameter_bytes_.push_back(parameter_bytes_.back() + block.parameter_bytes);
+    state_bytes_.push_back(state_bytes_.back() + block.state_bytes);
+    stash_bytes_.push_back(stash_bytes_.back() + block.stash_bytes);
+    boundary_bytes_.push_back(block.boundary_bytes);
+  }
+}
+
+double costs::seconds(index_range blocks, bool is_last) const {
+  auto time = seconds_[blocks.end] - seconds_[blocks.begin];
+  if (recompute_ && !is_last) time += forward_seconds_[blocks.end] - forward_seconds_[blocks.begin];
+  return time;
+}
+
+double costs::transfer_seconds(block_index first) const {
+  return bytes_per_s_ > 0 ? static_cast<double>(boundary_bytes_[first]) / bytes_per_s_ : 0;
+}
+
+double costs::exchange_seconds(index_range blocks, std::uint32_t replica_count,
+                               std::uint32_t pieces) const {
+  if (replica_count == 1 || bytes_per_s_ <= 0) return 0;
+  auto bytes = static_cast<double>(parameter_bytes_[blocks.end] - parameter_bytes_[blocks.begin]);
+  // Each holder owns a shard: all others' pieces of it come in, its total goes out to them.
+  double share = static_cast<double>(replica_count - 1) / static_cast<double>(replica_count);
+  return share * bytes * (static_cast<double>(pieces) + 1) / bytes_per_s_ + 2 * latency_s_;
+}
+
+std::uint64_t costs::held_bytes(index_range blocks) const {
+  if (blocks.end <= blocks.begin) return 0;
+  return parameter_bytes_[blocks.end] - parameter_bytes_[blocks.begin] + state_bytes_[blocks.end] -
+         state_bytes_[blocks.begin];
+}
+
+std::uint64_t costs::needed_bytes(index_range blocks, std::uint32_t stash_count,
+                                  std::uint32_t slot_count, bool is_last) const {
+  return bytes_of({.parameter_bytes = parameter_bytes_[blocks.end] - parameter_bytes_[blocks.begin],
+                   .state_bytes = state_bytes_[blocks.end] - state_bytes_[blocks.begin],
+                   .stash_bytes = stash_bytes_[blocks.end] - stash_bytes_[blocks.begin],
+                   .boundary_bytes = boundary_bytes_[blocks.begin]},
+                  stash_count, slot_count, recompute_ && !is_last);
+}
+
+}  // namespace planning
+
+}  // namespace shoal::core

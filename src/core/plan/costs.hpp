@@ -1,0 +1,44 @@
+#pragma once
+// A profile as sums over runs of blocks: what a stage takes in time and memory, in O(1).
+
+#include <cstdint>
+#include <vector>
+
+#include "core/plan/plan.hpp"
+
+namespace shoal::core::planning {
+
+/// Times in seconds, of one micro-batch, on a node of speed 1.
+class costs {
+public:
+  costs(const plan_profile& profile, const job_options& job);
+
+  std::uint32_t block_count() const { return static_cast<std::uint32_t>(boundary_bytes_.size()); }
+  index_range all_blocks() const { return {0, block_count()}; }
+
+  /// Forward and backward of a stage; the last one of a chain never recomputes.
+  double seconds(index_range blocks, bool is_last) const;
+  /// How long the link is taken by the input of `first`, one way.
+  double transfer_seconds(block_index first) const;
+  double latency_seconds() const { return latency_s_; }
+  /// Exchange of the gradients of a stage among `replica_count` holders, of which the one with most
+  /// pieces sends `pieces` for each gradient.
+  double exchange_seconds(index_range blocks, std::uint32_t replica_count, std::uint32_t pieces) const;
+
+  /// Parameters and optimizer state: what moves when a stage moves.
+  std::uint64_t held_bytes(index_range blocks) const;
+  /// As `stage_bytes`.
+  std::uint64_t needed_bytes(index_range blocks, std::uint32_t stash_count, std::uint32_t slot_count,
+                             bool is_last) const;
+
+private:
+  bool recompute_;
+  double bytes_per_s_;  // 0 is unlimited
+  double latency_s_;
+  // Sums over blocks before the index; one longer than there are blocks.
+  std::vector<double> seconds_, forward_seconds_;
+  std::vector<std::uint64_t> parameter_bytes_, state_bytes_, stash_bytes_;
+  std::vector<std::uint64_t> boundary_bytes_;  // of each block
+};
+
+}  // namespace shoal::core::planning

@@ -1,0 +1,228 @@
+#include "core/plan/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/assert.hpp"
+#include "core/plan/moves.hpp"
+#include "core/plan/search.hpp"
+#include "core/schedule/schedule.hpp"
+
+namespace shoal::core {
+
+namespace {
+
+using namespace planning;
+
+// So many of the fastest are asked what they would move.
+constexpr std::size_t finalist_count = 6;
+
+std::string text_of_bytes(std::uint64_t bytes) { return text_of(byte_count{bytes}); }
+
+nanoseconds to_nanoseconds(double seconds) {
+  return nanoseconds(std::llround(std::min(seconds, 1e9) * 1e9));
+}
+
+std::string text_of_time(double seconds) { return shoal::text_of(to_nanoseconds(seconds)); }
+
+std::string count_of(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Nodes that get no work, and why.
+struct spare_list {
+  std::vector<node_id> nodes;
+  std::string reasons;
+
+  void add(node_id node, const std::string& why) {
+    nodes.push_back(node);
+    reasons += "; node " + std::to_string(node.value) + " is spare: " + why;
+  }
+};
+
+/// What the smallest stage of `b` alone needs.
+std::uint64_t least_bytes(const costs& cost, block_index b) { return cost.needed_bytes({b, b + 1}, 1, 1, false); }
+
+/// Takes out nodes that cannot hold any block. `errc::no_memory` when some block fits nowhere.
+result<void> drop_hopeless(const plan_profile& profile, const costs& cost, std::vector<worker>& workers,
+                           spare_list& spares) {
+  auto largest = std::max_element(workers.begin(), workers.end(), [](auto& a, auto& b) {
+    return a.memory_bytes < b.memory_bytes;
+  });
+  auto smallest_need = UINT64_MAX;
+  for (block_index b = 0; b < cost.block_count(); ++b) {
+    auto need = least_bytes(cost, b);
+    smallest_need = std::min(smallest_need, need);
+    if (need > largest->memory_bytes)
+      return {errc::no_memory, "block " + std::to_string(b) + " (" + profile.blocks[b].name + ") alone needs " +
+                                 text_of_bytes(need) + ", " + text_of_bytes(need - largest->memory_bytes) +
+                                 " more than the largest node, " + std::to_string(largest->node.value) +
+                                 ", may use (" + text_of_bytes(largest->memory_bytes) +
+                                 "); raise nodes.memory or use a smaller model or micro-batch"};
+  }
+  std::vector<worker> able;
+  for (auto& w : workers)
+    if (w.memory_bytes >= smallest_need)
+      able.push_back(w);
+    else
+      spares.add(w.node, "it may use " + text_of_bytes(w.memory_bytes) + ", the smallest block needs " +
+                           text_of_bytes(smallest_need));
+  workers = std::move(able);
+  return {};
+}
+
+error does_not_fit(const price_list& prices, const std::vector<worker>& workers) {
+  auto& cost = prices.cost;
+  auto slots = accumulate(prices.tree, {0, prices.tree.micro_batches}).slot_count;
+  std::uint64_t need = cost.needed_bytes(cost.all_blocks(), 1, slots, true), have = 0;
+  for (auto& w : workers) have += w.memory_bytes;
+  auto text = "the model does not fit on " + count_of(workers.size(), "node") + ": on one node it needs " +
+              text_of_bytes(need) + ", together they may use " + text_of_bytes(have) +
+              (need > have ? ", " + text_of_bytes(need - have) + " too little"
+                           : ", but no cut between blocks suits them");
+  auto depth = prices.job.parallelism.depth;
+  if (depth != 0 && depth <= workers.size())
+    return {errc::no_memory, text + "; parallelism.depth = " + std::to_string(depth) +
+                               " keeps it from being cut finer: raise it, or set 0"};
+  return {errc::too_few_nodes, text + "; more nodes or a larger nodes.memory would help"};
+}
+
+/// `present` as a candidate, when its nodes are here and it still is what the job asks for.
+std::optional<candidate> as_candidate(const price_list& prices, const layout& present,
+                                      const std::vector<worker>& workers) {
+  if (!check(present, prices.cost.block_count(), prices.tree.micro_batches, errc::internal)) return std::nullopt;
+  candidate c;
+  std::size_t deepest = 0;
+  for (auto& replica : present.replicas) {
+    auto& one = c.chains.emplace_back();
+    one.micro_batches = replica.micro_batches;
+    deepest = std::max(deepest, replica.stages.size());
+    for (auto& s : replica.stages) {
+      auto found = std::find_if(workers.begin(), workers.end(), [&](auto& w) { return w.node == s.node; });
+      if (found == workers.end()) return std::nullopt;
+      one.workers.push_back(*found);
+      one.blocks.push_back(s.blocks);
+    }
+  }
+  std::size_t depth = std::min(prices.job.parallelism.depth, prices.cost.block_count());
+  if (depth != 0 && deepest != std::min(depth, workers.size())) return std::nullopt;
+  if (!fits(prices, c)) return std::nullopt;
+  reprice(prices, c);
+  return c;
+}
+
+/// Among candidates as fast as each other, the one that moves least.
+candidate settle_best(const price_list& prices, std::vector<candidate> finalists, const layout& present,
+                      const std::vector<worker>& workers) {
+  SHOAL_ASSERT(!finalists.empty());
+  auto limit_s = finalists.front().step_s * as_fast;
+  auto& first = finalists.front();
+  if (auto same = as_candidate(prices, present, workers);
+      same && same->step_s <= limit_s && same->worker_count() >= first.worker_count() &&
+      same->is_redundant() >= first.is_redundant())
+    return *same;
+  if (finalists.size() > finalist_count) finalists.resize(finalist_count);
+  if (present.replicas.empty()) return first;
+  for (auto& c : finalists) settle(prices, c, workers, present, limit_s);
+  return *std::min_element(finalists.begin(), finalists.end(),
+                           [](auto& a, auto& b) { return a.moved_bytes < b.moved_bytes; });
+}
+
+void add_idle(const price_list& prices, const search& found, const candidate& chosen,
+              const std::vector<worker>& workers, spare_list& spares) {
+  auto shape = chosen.shape();
+  std::string why;
+  if (std::uint64_t most = std::uint64_t{prices.tree.micro_batches} * prices.cost.block_count();
+      workers.size() > most)
+    why = "micro-batches and blocks allow " + count_of(most, "node") + " at most";
+  else if (prices.job.parallelism.depth != 0 && !std::isfinite(found.best_with_all()))
+    why = "parallelism.depth = " + std::to_string(prices.job.parallelism.depth) + " leaves no place for it";
+  else if (std::isfinite(found.best_with_all()))
+    why = "with all nodes at work a step would take " + text_of_time(found.best_with_all()) +
+          " instead of " + text_of_time(chosen.step_s);
+  else
+    why = "no layout with it fits into the nodes' memory and the step's micro-batches";
+  for (auto& w : workers) {
+    place unused;
+    if (!find_place(shape, w.node, unused)) spares.add(w.node, why);
+  }
+}
+
+std::string listed(const std::vector<std::uint32_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    // Many replicas are told by their beginning and end.
+    if (numbers.size() > 8 && i == 3) text += ", ...", i = numbers.size() - 2;
+    text += (i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ") + std::to_string(numbers[i]);
+  }
+  return text;
+}
+
+std::string reason_for(const candidate& chosen, const search& found, const layout& present) {
+  std::vector<std::uint32_t> depths, shares;
+  double slowest_s = 0;
+  for (auto& replica : chosen.chains) {
+    depths.push_back(static_cast<std::uint32_t>(replica.workers.size()));
+    shares.push_back(replica.micro_batches.size());
+    slowest_s = std::max(slowest_s, replica.slowest_s);
+  }
+  auto text = count_of(chosen.chains.size(), "replica") + " of " + listed(depths) +
+              (depths == std::vector<std::uint32_t>{1} ? " stage" : " stages") + " on " +
+              count_of(chosen.worker_count(), "node") + ", " + listed(shares) + " micro-batches: " +
+              text_of_time(chosen.step_s) + " a step, " + text_of_time(slowest_s) +
+              " a micro-batch in the slowest stage, " + text_of_time(chosen.exchange_s) +
+              " to exchange gradients";
+  auto& by_replicas = found.best_by_replicas();
+  auto other = by_replicas.end();
+  for (auto it = by_replicas.begin(); it != by_replicas.end(); ++it)
+    if (it->first != chosen.chains.size() && (other == by_replicas.end() || it->second < other->second)) other = it;
+  if (other != by_replicas.end())
+    text += "; " + count_of(other->first, "replica") + " would take " + text_of_time(other->second);
+  if (!present.replicas.empty()) {
+    if (chosen.shape() == present)
+      text += "; nothing changes";
+    else
+      text += "; " + text_of_bytes(chosen.moved_bytes) + " move";
+  }
+  return text;
+}
+
+}  // namespace
+
+result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes, const layout& present,
+                         const job_options& job) {
+  SHOAL_ASSERT(!profile.blocks.empty() && job.training.micro_batches > 0);
+  auto nodes_min = std::max(1u, job.parallelism.nodes_min);
+  if (nodes.size() < nodes_min)
+    return {errc::too_few_nodes, count_of(nodes.size(), "node") + " here, parallelism.nodes_min asks for " +
+                                   std::to_string(nodes_min) + "; waiting for more"};
+  TRY([[maybe_unused]] auto known, stash_peak_of({.name = job.parallelism.schedule, .stage_count = 1}, 0));
+
+  costs cost(profile, job);
+  price_list prices{cost, job, {job.training.micro_batches, reduction_leaf(job.training)}};
+  spare_list spares;
+  auto workers = classify(nodes, present);
+  TRY_VOID(drop_hopeless(profile, cost, workers, spares));
+  auto nodes_max = job.parallelism.nodes_max;
+  for (; nodes_max != 0 && workers.size() > nodes_max; workers.pop_back())
+    spares.add(workers.back().node, "parallelism.nodes_max is " + std::to_string(nodes_max));
+
+  search found(prices, workers);
+  auto finalists = found.run();
+  if (finalists.empty()) return does_not_fit(prices, workers);
+  auto chosen = settle_best(prices, std::move(finalists), present, workers);
+  add_idle(prices, found, chosen, workers, spares);
+
+  plan_result made{.shape = chosen.shape(),
+                   .spares = std::move(spares.nodes),
+                   .step_expected = to_nanoseconds(chosen.step_s),
+                   .moved_bytes = chosen.moved_bytes,
+                   .reason = reason_for(chosen, found, present) + spares.reasons + "."};
+  std::sort(made.spares.begin(), made.spares.end());
+  auto sound = check(made.shape, cost.block_count(), job.training.micro_batches, errc::internal);
+  if (!sound) return sound.error();
+  return made;
+}
+
+}  // namespace shoal::core

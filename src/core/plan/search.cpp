@@ -1,0 +1,167 @@
+#include "core/plan/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace shoal::core::planning {
+
+namespace {
+
+constexpr double class_width = 0.98;
+// A node at less than half of the usual speed may hold the others up more than it helps.
+constexpr double slow = 0.5;
+constexpr std::size_t dropped_max = 4;
+
+using depth_list = std::vector<std::uint32_t>;  // of each replica, deepest first
+
+/// All nodes over any number of replicas, as evenly as can be; with a fixed depth, replicas of that
+/// depth and one of what is left over.
+std::vector<depth_list> depth_lists(std::uint32_t nodes, std::uint32_t blocks, std::uint32_t micro_batches,
+                                    std::uint32_t fixed_depth) {
+  std::vector<depth_list> lists;
+  if (fixed_depth != 0) {
+    auto depth = std::min(fixed_depth, blocks);
+    if (nodes < depth) return {{nodes}};
+    for (auto full = std::min(nodes / depth, micro_batches); full >= 1; --full) {
+      depth_list list(full, depth);
+      lists.push_back(list);
+      auto left = std::min(nodes - full * depth, depth);
+      if (left == 0 || full == micro_batches) continue;
+      list.push_back(left);
+      lists.push_back(list);
+    }
+    return lists;
+  }
+  for (std::uint32_t replicas = 1; replicas <= std::min(nodes, micro_batches); ++replicas) {
+    auto depth = nodes / replicas, deeper = nodes % replicas;
+    depth_list list;
+    for (std::uint32_t r = 0; r < replicas; ++r) list.push_back(std::min(blocks, depth + (r < deeper ? 1 : 0)));
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
+using grouping = std::vector<std::vector<worker>>;
+
+/// Within a chain the first stages stash most.
+void order_chain(std::vector<worker>& workers) {
+  std::stable_sort(workers.begin(), workers.end(), [](auto& a, auto& b) {
+    return std::tuple(a.memory_bytes, a.speed) > std::tuple(b.memory_bytes, b.speed);
+  });
+}
+
+/// Runs of neighbours in `order`: like goes with like, so that each chain is even in itself.
+grouping neighbours(const std::vector<worker>& order, const depth_list& depths, bool shallow_first) {
+  grouping chains(depths.size());
+  auto next = order.begin();
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    auto r = shallow_first ? depths.size() - 1 - i : i;
+    chains[r].assign(next, next + depths[r]);
+    next += depths[r];
+  }
+  return chains;
+}
+
+/// Dealt out like cards, there and back: chains are alike among themselves.
+grouping dealt(const std::vector<worker>& order, const depth_list& depths) {
+  grouping chains(depths.size());
+  auto next = order.begin();
+  for (bool forward = true, placed = true; placed; forward = !forward) {
+    placed = false;
+    for (std::size_t i = 0; i < depths.size(); ++i) {
+      auto r = forward ? i : depths.size() - 1 - i;
+      if (chains[r].size() == depths[r]) continue;
+      chains[r].push_back(*next++);
+      placed = true;
+    }
+  }
+  return chains;
+}
+
+std::vector<grouping> groupings(const std::vector<worker>& workers, const depth_list& depths) {
+  auto by_memory = workers;
+  std::stable_sort(by_memory.begin(), by_memory.end(),
+                   [](auto& a, auto& b) { return a.memory_bytes > b.memory_bytes; });
+  bool even_speed = workers.front().speed == workers.back().speed;
+  bool even_memory = by_memory.front().memory_bytes == by_memory.back().memory_bytes;
+  std::vector<grouping> all{neighbours(workers, depths, false)};
+  if (!even_speed) all.push_back(neighbours(workers, depths, true));
+  if (!even_speed) all.push_back(dealt(workers, depths));
+  if (!even_memory) all.push_back(neighbours(by_memory, depths, true));
+  if (!even_memory) all.push_back(neighbours(by_memory, depths, false));
+  if (!even_memory) all.push_back(dealt(by_memory, depths));
+  for (auto& chains : all)
+    for (auto& c : chains) order_chain(c);
+  return all;
+}
+
+}  // namespace
+
+std::vector<worker> classify(const std::vector<plan_node>& nodes, const layout& present) {
+  std::vector<worker> workers;
+  for (auto& n : nodes) {
+    bool measured = std::isfinite(n.speed) && n.speed > 0;
+    workers.push_back({n.node, measured ? n.speed : 1, n.memory_bytes == 0 ? UINT64_MAX : n.memory_bytes});
+  }
+  std::sort(workers.begin(), workers.end(), [](auto& a, auto& b) {
+    return a.speed != b.speed ? a.speed > b.speed : a.node < b.node;
+  });
+  for (std::size_t i = 1; i < workers.size(); ++i)
+    if (workers[i].speed >= class_width * workers[i - 1].speed) workers[i].speed = workers[i - 1].speed;
+  auto present_nodes = nodes_of(present);
+  std::sort(present_nodes.begin(), present_nodes.end());
+  auto is_new = [&](node_id n) { return !std::binary_search(present_nodes.begin(), present_nodes.end(), n); };
+  std::sort(workers.begin(), workers.end(), [&](auto& a, auto& b) {
+    return std::tuple(-a.speed, is_new(a.node), a.node) < std::tuple(-b.speed, is_new(b.node), b.node);
+  });
+  return workers;
+}
+
+std::vector<candidate> search::run() {
+  auto workers = workers_;
+  auto usual = workers[workers.size() / 2].speed;
+  try_all(workers);
+  for (std::size_t dropped = 0; dropped < dropped_max && workers.size() > 1; ++dropped) {
+    // One node fewer is always worth a try: some numbers cut badly.
+    if (dropped > 0 && workers.back().speed >= slow * usual) break;
+    workers.pop_back();
+    try_all(workers);
+  }
+  if (pool_.empty()) {
+    auto by_memory = workers_;
+    std::stable_sort(by_memory.begin(), by_memory.end(),
+                     [](auto& a, auto& b) { return a.memory_bytes > b.memory_bytes; });
+    for (; pool_.empty() && !by_memory.empty(); by_memory.pop_back()) try_all(by_memory);
+  }
+
+  auto keep = [&](auto good) { std::erase_if(pool_, [&](auto& c) { return !good(c); }); };
+  keep([&](auto& c) { return c.step_s <= best_ * as_good; });
+  bool redundant = std::any_of(pool_.begin(), pool_.end(), [](auto& c) { return c.is_redundant(); });
+  keep([&](auto& c) { return c.is_redundant() == redundant; });
+  std::size_t most = 0;
+  for (auto& c : pool_) most = std::max(most, c.worker_count());
+  keep([&](auto& c) { return c.worker_count() == most; });
+  std::stable_sort(pool_.begin(), pool_.end(), [](auto& a, auto& b) { return a.step_s < b.step_s; });
+  keep([&, fastest = pool_.empty() ? 0 : pool_.front().step_s](auto& c) { return c.step_s <= fastest * as_fast; });
+  return std::move(pool_);
+}
+
+void search::try_all(const std::vector<worker>& chosen) {
+  auto lists = depth_lists(static_cast<std::uint32_t>(chosen.size()), prices_.cost.block_count(),
+                           prices_.tree.micro_batches, prices_.job.parallelism.depth);
+  for (auto& depths : lists)
+    for (auto& chains : groupings(chosen, depths)) consider(std::move(chains));
+}
+
+void search::consider(std::vector<std::vector<worker>> chains) {
+  auto built = build(prices_, std::move(chains));
+  if (!built) return;
+  best_ = std::min(best_, built->step_s);
+  if (built->worker_count() == workers_.size()) best_with_all_ = std::min(best_with_all_, built->step_s);
+  auto [known, fresh] = best_by_replicas_.emplace(built->chains.size(), built->step_s);
+  if (!fresh) known->second = std::min(known->second, built->step_s);
+  if (built->step_s <= best_ * as_good) pool_.push_back(std::move(*built));
+}
+
+}  // namespace shoal::core::planning
