@@ -56,7 +56,8 @@ result<address> read_address(const std::string& folder) {
   std::ifstream file(path);
   std::string text;
   if (!(file >> text))
-    return {errc::unreachable, path + " is not there: no supervisor of this job runs on this machine. " +
+    return {errc::unreachable, path +
+                                 " is not there: no supervisor of this job runs on this machine. " +
                                  "For one elsewhere, give its HOST:PORT"};
   auto at = parse_address(text);
   if (!at) return in(path, at.error());

@@ -24,7 +24,8 @@ struct place {
 std::optional<place> newest_in(const fs::path& folder) {
   std::optional<place> newest;
   std::error_code failure;
-  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end; entry.increment(failure)) {
+  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
     step_id step;
     bool exists = storage::parse_step_folder_name(entry->path().filename().string(), step) &&
                   fs::exists(entry->path() / "manifest.json");

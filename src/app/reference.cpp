@@ -30,9 +30,10 @@ telemetry::step_record record_of(const step_info& info, core::decision what) {
 void tell(const reference_options& options, const core::job_options& job,
           const engine::reference_outcome& out) {
   if (options.output.json) {
-    nlohmann::ordered_json line{{"command", "reference"},        {"job", job.name},
-                                {"steps", job.training.steps},   {"digest", telemetry::hex_digest(out.digest)},
-                                {"loss_first", out.loss_first},  {"loss_last", out.loss_last}};
+    nlohmann::ordered_json line{
+      {"command", "reference"},       {"job", job.name},
+      {"steps", job.training.steps},  {"digest", telemetry::hex_digest(out.digest)},
+      {"loss_first", out.loss_first}, {"loss_last", out.loss_last}};
     if (out.validation_loss) line["validation_loss"] = *out.validation_loss;
     auto& blocks = line["blocks"] = nlohmann::ordered_json::array();
     for (auto digest : out.block_digests) blocks.push_back(telemetry::hex_digest(digest));
@@ -46,7 +47,8 @@ void tell(const reference_options& options, const core::job_options& job,
 
 }  // namespace
 
-result<void> reference(const reference_options& options, const job_file& file, const trainer& mine) {
+result<void> reference(const reference_options& options, const job_file& file,
+                       const trainer& mine) {
   const auto& job = file.job;
   TRY(auto model, engine::make_model(mine, job.model));
   TRY(auto data, engine::open_data(mine, job));
@@ -54,7 +56,8 @@ result<void> reference(const reference_options& options, const job_file& file, c
   std::error_code failure;
   std::filesystem::create_directories(job.folder, failure);
   if (failure) {
-    auto denied = failure == std::errc::permission_denied || failure == std::errc::read_only_file_system;
+    auto denied =
+      failure == std::errc::permission_denied || failure == std::errc::read_only_file_system;
     return {denied ? errc::no_permission : errc::io,
             "job.folder " + job.folder + " cannot be made: " + failure.message()};
   }

@@ -39,7 +39,9 @@ struct dispatcher {
     return {};
   }
   result<void> operator()(const run_options& o) const { return with_job(run, o, mine); }
-  result<void> operator()(const supervisor_options& o) const { return with_job(supervise, o, mine); }
+  result<void> operator()(const supervisor_options& o) const {
+    return with_job(supervise, o, mine);
+  }
   result<void> operator()(const reference_options& o) const { return with_job(reference, o, mine); }
   result<void> operator()(const validate_options& o) const { return with_job(validate, o, mine); }
   result<void> operator()(const node_options& o) const { return node(o, mine); }

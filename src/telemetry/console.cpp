@@ -34,7 +34,8 @@ void console::step(const progress& p, double time_s) {
     return;
   }
   constexpr double distance_s = 0.5;
-  if (p.step != 1 && p.step != p.steps && time_s - shown_at_ < distance_s && time_s >= shown_at_) return;
+  if (p.step != 1 && p.step != p.steps && time_s - shown_at_ < distance_s && time_s >= shown_at_)
+    return;
   shown_at_ = time_s;
   line(text);
 }

@@ -14,7 +14,7 @@ struct console_options {
   bool quiet = false;     ///< no progress, only errors
   bool terminal = false;  ///< rewrite one line
   bool color = false;
-  unsigned width = 80;    ///< of the terminal
+  unsigned width = 80;  ///< of the terminal
 };
 
 /// For `out`: a terminal if it is one; colours unless NO_COLOR is set or TERM is "dumb".
@@ -45,7 +45,7 @@ private:
   std::mutex mutex_;
   std::FILE* out_;
   console_options options_;
-  bool open_ = false;        // the cursor stands at the end of a progress line
+  bool open_ = false;  // the cursor stands at the end of a progress line
   double shown_at_ = 0;
 };
 

@@ -41,8 +41,10 @@ result<std::string> read_all(int fd, const std::string& path) {
 metrics_file::metrics_file(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
 
 metrics_file::metrics_file(metrics_file&& other) noexcept
-  : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)),
-    written_(std::move(other.written_)), waiting_(std::exchange(other.waiting_, std::nullopt)) {}
+  : fd_(std::exchange(other.fd_, -1)),
+    path_(std::move(other.path_)),
+    written_(std::move(other.written_)),
+    waiting_(std::exchange(other.waiting_, std::nullopt)) {}
 
 metrics_file& metrics_file::operator=(metrics_file&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -76,8 +78,9 @@ result<void> metrics_file::read_back() {
     auto line = json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
                             text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     if (!line.is_object())
-      return {errc::foreign, path_ + ":" + std::to_string(number) +
-                               ": not a line of metrics; move the file away, or choose another job.folder"};
+      return {errc::foreign,
+              path_ + ":" + std::to_string(number) +
+                ": not a line of metrics; move the file away, or choose another job.folder"};
     auto step = line.find("step");
     if (!line.contains("event") && step != line.end() && step->is_number_unsigned()) {
       auto digest = line.find("digest");

@@ -20,8 +20,8 @@ struct step_record {
   double loss = 0;
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
-  std::uint64_t view = 0;            ///< 0 in the reference
-  std::uint64_t digest_before = 0;   ///< of all weights after `step - 1`
+  std::uint64_t view = 0;                 ///< 0 in the reference
+  std::uint64_t digest_before = 0;        ///< of all weights after `step - 1`
   std::optional<double> validation_loss;  ///< of those weights
   std::optional<core::not_finite> offence;
   double time_s = 0;  ///< when it was heard of, seconds since 1970
@@ -37,7 +37,7 @@ struct morph_record {
   std::uint64_t step = 0;  ///< everyone met at the weights after this
   std::uint32_t nodes_before = 0;
   std::uint32_t nodes_after = 0;
-  std::string layout;       ///< text_of the new one
+  std::string layout;  ///< text_of the new one
   std::uint64_t moved_bytes = 0;
   double pause_s = 0;  ///< last decision before to first one after, less one step's own time
   std::vector<std::pair<std::string, double>> parts_s;  ///< detect, agree, rewire, move, redo

@@ -46,9 +46,10 @@ std::string hex_digest(std::uint64_t digest) {
 
 std::string text_of(const progress& p) {
   auto width = static_cast<int>(std::to_string(p.steps).size());
-  auto text = format("step %*llu/%llu  loss %.4f  norm %.3g  lr %.2e", width,
-                     static_cast<unsigned long long>(p.step), static_cast<unsigned long long>(p.steps),
-                     p.loss, p.gradient_norm, p.learning_rate);
+  auto text =
+    format("step %*llu/%llu  loss %.4f  norm %.3g  lr %.2e", width,
+           static_cast<unsigned long long>(p.step), static_cast<unsigned long long>(p.steps),
+           p.loss, p.gradient_norm, p.learning_rate);
   if (p.what == core::decision::skip) text += "  skipped";
   if (p.tokens_per_s > 0) text += "  " + short_number(p.tokens_per_s) + " tok/s";
   if (!p.layout.empty()) text += "  " + p.layout;
@@ -71,7 +72,8 @@ std::string text_of(const morph_record& morph) {
   auto text = morph.reason;
   text += format("; %u -> %u nodes, ", morph.nodes_before, morph.nodes_after) + morph.layout;
   text += format(", on from step %llu", static_cast<unsigned long long>(morph.step));
-  if (morph.moved_bytes != 0) text += ", moved " + short_number(static_cast<double>(morph.moved_bytes)) + "B";
+  if (morph.moved_bytes != 0)
+    text += ", moved " + short_number(static_cast<double>(morph.moved_bytes)) + "B";
   if (morph.cause == "start") return text;
   text += "; paused " + short_duration(morph.pause_s);
   std::string parts;
@@ -82,16 +84,18 @@ std::string text_of(const morph_record& morph) {
 }
 
 std::string text_of(const core::not_finite& where, std::uint64_t step, core::decision what) {
-  auto text = format("step %llu: the loss or a gradient is not finite, first in micro-batch %u, block %u; ",
-                     static_cast<unsigned long long>(step), where.micro_batch, where.block);
-  return text + (what == core::decision::skip ? "the step is skipped" :
-                                                "the job stops (training.on_not_finite)");
+  auto text =
+    format("step %llu: the loss or a gradient is not finite, first in micro-batch %u, block %u; ",
+           static_cast<unsigned long long>(step), where.micro_batch, where.block);
+  return text + (what == core::decision::skip ? "the step is skipped"
+                                              : "the job stops (training.on_not_finite)");
 }
 
 void pace::add(std::uint64_t step, double time_s) {
   constexpr double window_s = 60;
   constexpr std::size_t points_max = 512;
-  if (!points_.empty() && (step <= points_.back().step || time_s < points_.back().time_s)) points_.clear();
+  if (!points_.empty() && (step <= points_.back().step || time_s < points_.back().time_s))
+    points_.clear();
   points_.push_back({step, time_s});
   std::size_t old = 0;
   while (points_.size() - old > 2 &&

@@ -10,8 +10,9 @@ std::string number(std::uint64_t n) { return std::to_string(n); }
 
 void check_transformer(const core::model_options& m, std::vector<complaint>& out) {
   if (m.dim % m.heads != 0) {
-    out.push_back({"model.heads", "model.dim (" + number(m.dim) + ") is not a multiple of model.heads (" +
-                                    number(m.heads) + ")"});
+    out.push_back({"model.heads", "model.dim (" + number(m.dim) +
+                                    ") is not a multiple of model.heads (" + number(m.heads) +
+                                    ")"});
     return;
   }
   if (m.kind == "gpt2" && m.kv_heads != 0)
@@ -31,10 +32,12 @@ void check_data(const core::job_options& job, std::vector<complaint>& out) {
   const auto& kind = job.data.kind;
   bool ours = kind == "text" || kind == "nanogpt" || kind == "llmc";
   if (ours && job.data.path.empty())
-    out.push_back({"data.path", "is empty; name a file or folder for data.kind = \"" + kind + "\""});
+    out.push_back(
+      {"data.path", "is empty; name a file or folder for data.kind = \"" + kind + "\""});
   if (kind == "text" && job.model.vocab_size < 256)
-    out.push_back({"model.vocab_size", "is " + number(job.model.vocab_size) +
-                                         "; data.kind = \"text\" has 256 tokens, one for each byte"});
+    out.push_back(
+      {"model.vocab_size", "is " + number(job.model.vocab_size) +
+                             "; data.kind = \"text\" has 256 tokens, one for each byte"});
   if (ours && job.validation.every != 0 && job.data.validation_fraction == 0)
     out.push_back({"validation.every",
                    "asks for validation, but data.validation_fraction is 0; set one of them"});
@@ -64,13 +67,16 @@ void check_layout(const core::job_options& job, std::vector<complaint>& out) {
   bool ours = job.model.kind == "gpt2" || job.model.kind == "llama";
   if (ours && p.depth > job.model.layers + 2)
     out.push_back({"parallelism.depth", "(" + number(p.depth) + ") is more than the model's " +
-                                          number(job.model.layers + 2) + " blocks: embedding, layers, head"});
+                                          number(job.model.layers + 2) +
+                                          " blocks: embedding, layers, head"});
   const auto& c = job.churn;
   if (c.nodes_max < c.nodes_min)
-    out.push_back({"churn.nodes_max", "(" + number(c.nodes_max) + ") is less than churn.nodes_min (" +
-                                        number(c.nodes_min) + ")"});
+    out.push_back(
+      {"churn.nodes_max",
+       "(" + number(c.nodes_max) + ") is less than churn.nodes_min (" + number(c.nodes_min) + ")"});
   if (job.name.empty() || job.name.find('/') != std::string::npos || job.name.front() == '.')
-    out.push_back({"job.name", "names a folder: it must not be empty, start with a dot, or hold a '/'"});
+    out.push_back(
+      {"job.name", "names a folder: it must not be empty, start with a dot, or hold a '/'"});
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ result<core::churn_event> read_event(const std::vector<entry>& fields) {
     } else {
       auto hint = nearest(name, {"at_step", "action", "count"});
       return {errc::config, at.text() + ": churn.event has no '" + name + "'; " +
-                              (hint.empty() ? "it has at_step, action and count" :
-                                              "the nearest is '" + hint + "'")};
+                              (hint.empty() ? "it has at_step, action and count"
+                                            : "the nearest is '" + hint + "'")};
     }
   }
   if (!has_step || !has_action)
@@ -50,7 +50,8 @@ key churn_event_key() {
   k.help = "a list: at_step (once it is decided), action (\"kill\", \"leave\" or \"join\"), count";
   k.set = [](job_options& job, const value& what) -> result<void> {
     auto* list = std::get_if<table_list>(&what);
-    if (list == nullptr) return mismatch("a list of {at_step = 10, action = \"kill\", count = 1}", what);
+    if (list == nullptr)
+      return mismatch("a list of {at_step = 10, action = \"kill\", count = 1}", what);
     std::vector<core::churn_event> events;
     for (const auto& fields : *list) {
       TRY(auto event, read_event(fields));

@@ -37,8 +37,9 @@ void add_output(CLI::App* to, parsed& p) {
 }
 
 void add_insecure(CLI::App* to, parsed& p) {
-  to->add_flag("--insecure", p.insecure,
-               "allow addresses that other machines can reach, although peers are not authenticated");
+  to->add_flag(
+    "--insecure", p.insecure,
+    "allow addresses that other machines can reach, although peers are not authenticated");
 }
 
 void add_target(CLI::App* to, parsed& p) {
@@ -50,7 +51,8 @@ void add_target(CLI::App* to, parsed& p) {
 }
 
 void add_commands(CLI::App& app, parsed& p) {
-  app.description("shoal trains one model on machines that come and go; the weights stay the same, bit for bit");
+  app.description(
+    "shoal trains one model on machines that come and go; the weights stay the same, bit for bit");
   app.footer(exit_code_help());
   app.add_flag("--version", p.version, "what this program was built from");
 
@@ -67,7 +69,8 @@ void add_commands(CLI::App& app, parsed& p) {
   node->add_option("--host", p.host, "address to listen on")->capture_default_str();
   node->add_flag("--quiet,-q", p.output.quiet, "errors only");
   add_insecure(node, p);
-  auto* reference = app.add_subcommand("reference", "train in this process alone: what every run must equal");
+  auto* reference =
+    app.add_subcommand("reference", "train in this process alone: what every run must equal");
   add_job(reference, p);
   add_print_config(reference, p);
   add_output(reference, p);
@@ -75,8 +78,10 @@ void add_commands(CLI::App& app, parsed& p) {
   auto* leave = app.add_subcommand("leave", "ask a node to go; its blocks are moved first");
   add_target(leave, p);
   leave->add_option("--node", p.node, "its number, as status shows it")->required();
-  auto* digest = app.add_subcommand("digest", "check a checkpoint and show the digests of its weights");
-  digest->add_option("FOLDER", p.path, "a checkpoint, a folder of them (the newest), or a job's folder")
+  auto* digest =
+    app.add_subcommand("digest", "check a checkpoint and show the digests of its weights");
+  digest
+    ->add_option("FOLDER", p.path, "a checkpoint, a folder of them (the newest), or a job's folder")
     ->required();
   digest->add_flag("--json", p.output.json, "as one line of JSON");
   auto* validate = app.add_subcommand("validate", "check a job file, its model and its data");
@@ -158,15 +163,18 @@ result<address> parse_address(const std::string& text) {
   if (colon == std::string::npos || colon == 0) return wrong;
   address out;
   out.host = text.substr(0, colon);
-  if (out.host.front() == '[' && out.host.back() == ']') out.host = out.host.substr(1, out.host.size() - 2);
-  else if (out.host.find(':') != std::string::npos) return wrong;
+  if (out.host.front() == '[' && out.host.back() == ']')
+    out.host = out.host.substr(1, out.host.size() - 2);
+  else if (out.host.find(':') != std::string::npos)
+    return wrong;
   auto* begin = text.data() + colon + 1;
   auto* end = text.data() + text.size();
   auto read = std::from_chars(begin, end, out.port);
   if (read.ec != std::errc{} || read.ptr != end || out.port == 0) return wrong;
   in_addr four{};
   in6_addr six{};
-  if (::inet_pton(AF_INET, out.host.c_str(), &four) != 1 && ::inet_pton(AF_INET6, out.host.c_str(), &six) != 1)
+  if (::inet_pton(AF_INET, out.host.c_str(), &four) != 1 &&
+      ::inet_pton(AF_INET6, out.host.c_str(), &six) != 1)
     return wrong;
   return out;
 }
@@ -177,12 +185,15 @@ result<void> check_host(const std::string& host, bool insecure, const std::strin
   bool is_four = ::inet_pton(AF_INET, host.c_str(), &four) == 1;
   bool is_six = ::inet_pton(AF_INET6, host.c_str(), &six) == 1;
   if (!is_four && !is_six)
-    return {errc::config, key + " '" + host + "' is not a literal address such as 127.0.0.1; names are not looked up"};
+    return {
+      errc::config,
+      key + " '" + host + "' is not a literal address such as 127.0.0.1; names are not looked up"};
   bool loopback = is_four ? ntohl(four.s_addr) >> 24 == 127 : IN6_IS_ADDR_LOOPBACK(&six) != 0;
   if (loopback || insecure) return {};
-  return {errc::config, key + " " + host + " can be reached by other machines, and peers are not " +
-                          "authenticated yet: whoever reaches the port can join and read the job. Use " +
-                          "127.0.0.1, or --insecure on a network that you trust"};
+  return {errc::config,
+          key + " " + host + " can be reached by other machines, and peers are not " +
+            "authenticated yet: whoever reaches the port can join and read the job. Use " +
+            "127.0.0.1, or --insecure on a network that you trust"};
 }
 
 std::string exit_code_help() {

@@ -21,12 +21,14 @@ result<std::string> interpolate(const std::string& text, const environment& vari
     } else if (text.compare(i, 2, "${") == 0) {
       auto close = text.find('}', i);
       if (close == std::string::npos)
-        return {errc::config, "\"${\" without \"}\" in " + text + "; write \"$${\" for the letters"};
+        return {errc::config,
+                "\"${\" without \"}\" in " + text + "; write \"$${\" for the letters"};
       auto name = text.substr(i + 2, close - i - 2);
       auto found = variables(name);
       if (!found || found->empty())
         return {errc::config, "the environment variable '" + name + "' is " +
-                                  (found ? "empty" : "not set") + "; set it, or write the value here"};
+                                (found ? "empty" : "not set") +
+                                "; set it, or write the value here"};
       out += *found;
       i = close + 1;
     } else {

@@ -90,8 +90,10 @@ private:
     if (!what) return complain(e.at, e.key + ": " + what.error().text);
     auto* text = std::get_if<std::string>(&*what);
     bool plain = text != nullptr || std::holds_alternative<bool>(*what) ||
-                 std::holds_alternative<std::int64_t>(*what) || std::holds_alternative<double>(*what);
-    if (!plain) return complain(e.at, e.key + ": " + mismatch("text, a number or true or false", *what).text);
+                 std::holds_alternative<std::int64_t>(*what) ||
+                 std::holds_alternative<double>(*what);
+    if (!plain)
+      return complain(e.at, e.key + ": " + mismatch("text, a number or true or false", *what).text);
     (*place.map)[place.name] = text != nullptr ? *text : text_of(*what);
     out_.origins[e.key] = e.at;
   }
@@ -104,8 +106,9 @@ private:
                               (hint.empty() ? "" : "; the nearest is [" + hint + "]"));
     }
     auto hint = nearest(e.key, key_names());
-    complain(e.at, "there is no key '" + e.key + "'" +
-                     (hint.empty() ? "; --print-config shows all" : "; the nearest is '" + hint + "'"));
+    complain(e.at,
+             "there is no key '" + e.key + "'" +
+               (hint.empty() ? "; --print-config shows all" : "; the nearest is '" + hint + "'"));
   }
 
   const environment* variables_;
@@ -148,7 +151,8 @@ result<std::string> read_text_file(const std::string& path) {
   if (!failure) file.open(path, std::ios::binary);
   if (!failure && !file) failure = {errno, std::generic_category()};
   if (failure) return {errc::config, path + ": cannot be read as a job file: " + failure.message()};
-  if (size > file_bytes_max) return {errc::config, path + ": longer than 1 MiB; is this a job file?"};
+  if (size > file_bytes_max)
+    return {errc::config, path + ": longer than 1 MiB; is this a job file?"};
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Reads a job file (TOML; sections named as in torchtitan 0.2) with overrides from the command line.
+// Reads a job file (TOML; sections named as in torchtitan 0.2) with overrides from the command
+// line.
 //
 //   file ---toml_text---> entries --+--keys--> job_options --checks--> job
 //   --set a.b=c --------> entries --+

@@ -18,8 +18,7 @@ void append(std::string& text, std::string_view name, const std::string& what) {
 }
 
 void append_custom(std::string& text, const std::string& table, const custom_map& custom) {
-  for (const auto& [name, what] : custom)
-    append(text, table + "." + key_part(name), quoted(what));
+  for (const auto& [name, what] : custom) append(text, table + "." + key_part(name), quoted(what));
 }
 
 std::string_view table_of(std::string_view name) { return name.substr(0, name.rfind('.')); }
@@ -66,7 +65,8 @@ std::string bits_text(const core::job_options& job, std::uint64_t data_fingerpri
 
 std::uint64_t text_digest(const std::string& text) { return mix_key({}, text); }
 
-std::string print_config(const core::job_options& job, const std::map<std::string, origin>& origins) {
+std::string print_config(const core::job_options& job,
+                         const std::map<std::string, origin>& origins) {
   std::string text;
   std::string_view table;
   for (const auto& k : keys()) {
@@ -74,12 +74,14 @@ std::string print_config(const core::job_options& job, const std::map<std::strin
       table = table_of(k.name);
       text += (text.empty() ? "[" : "\n[") + std::string(table) + "]\n";
     }
-    auto line = std::string(k.name.substr(table.size() + 1)) + " = " + without_variables(k.get(job));
+    auto line =
+      std::string(k.name.substr(table.size() + 1)) + " = " + without_variables(k.get(job));
     line.resize(std::max<std::size_t>(line.size(), 32), ' ');
-    text += line + "  # " + origin_of(std::string(k.name), origins) + "; " + std::string(k.help) + "\n";
+    text +=
+      line + "  # " + origin_of(std::string(k.name), origins) + "; " + std::string(k.help) + "\n";
   }
-  for (const auto& [name, custom] : {std::pair{"model.custom", &job.model.custom},
-                                     std::pair{"data.custom", &job.data.custom}}) {
+  for (const auto& [name, custom] :
+       {std::pair{"model.custom", &job.model.custom}, std::pair{"data.custom", &job.data.custom}}) {
     if (custom->empty()) continue;
     text += "\n[" + std::string(name) + "]\n";
     for (const auto& [key, what] : *custom)

@@ -22,6 +22,7 @@ std::string bits_text(const core::job_options& job, std::uint64_t data_fingerpri
 std::uint64_t text_digest(const std::string& text);
 
 /// A job file that says the same, with the help and the origin of each value beside it.
-std::string print_config(const core::job_options& job, const std::map<std::string, origin>& origins);
+std::string print_config(const core::job_options& job,
+                         const std::map<std::string, origin>& origins);
 
 }  // namespace shoal::app

@@ -21,11 +21,12 @@ result<double> read_number(const value& what, double low, double high, bool belo
   auto* real = std::get_if<double>(&what);
   auto* whole = std::get_if<std::int64_t>(&what);
   auto found = real != nullptr ? *real : whole != nullptr ? static_cast<double>(*whole) : -1.0;
-  bool inside = (real != nullptr || whole != nullptr) && found >= low &&
-                (below ? found < high : found <= high);
+  bool inside =
+    (real != nullptr || whole != nullptr) && found >= low && (below ? found < high : found <= high);
   if (!inside)
     return mismatch("a number from " + text_of_double(low) + (below ? " to below " : " to ") +
-                      text_of_double(high), what);
+                      text_of_double(high),
+                    what);
   return found;
 }
 
@@ -52,7 +53,8 @@ result<nanoseconds> read_duration(const value& what, nanoseconds low, nanosecond
     if (parsed && *parsed >= low && *parsed <= high) return parsed;
   }
   return mismatch("a time with its unit, as in \"250us\", \"200ms\", \"1.5s\" or \"10min\", from " +
-                    toml_of(low) + " to " + toml_of(high), what);
+                    toml_of(low) + " to " + toml_of(high),
+                  what);
 }
 
 result<byte_count> read_bytes(const value& what) {
@@ -74,9 +76,9 @@ std::string toml_of(nanoseconds duration) {
     std::int64_t size;
     std::string_view name;
   };
-  constexpr std::array units{unit{3'600'000'000'000, "h"}, unit{60'000'000'000, "min"},
-                             unit{1'000'000'000, "s"},     unit{1'000'000, "ms"},
-                             unit{1'000, "us"},            unit{1, "ns"}};
+  constexpr std::array units{
+    unit{3'600'000'000'000, "h"}, unit{60'000'000'000, "min"}, unit{1'000'000'000, "s"},
+    unit{1'000'000, "ms"},        unit{1'000, "us"},           unit{1, "ns"}};
   if (duration.count() == 0) return "\"0s\"";
   for (auto& u : units)
     if (duration.count() % u.size == 0)
@@ -99,7 +101,8 @@ std::string toml_of(byte_rate rate) {
   // All digits, without an exponent: exact, and in the grammar of rates.
   std::array<char, 400> digits{};
   auto end = std::to_chars(digits.data(), digits.data() + digits.size(), rate.bytes_per_s,
-                           std::chars_format::fixed).ptr;
+                           std::chars_format::fixed)
+               .ptr;
   return '"' + std::string(digits.data(), end) + "B/s\"";
 }
 

@@ -56,7 +56,10 @@ std::string toml_of(byte_rate rate);
 template <class Field>
 key integer(std::string_view name, role kind, std::uint64_t low, std::uint64_t high, Field field,
             std::string_view help) {
-  return {name, kind, help, false,
+  return {name,
+          kind,
+          help,
+          false,
           [=](job_options& job, const value& what) -> result<void> {
             TRY(auto number, read_integer(what, low, high));
             using type = std::remove_reference_t<decltype(field(job))>;
@@ -70,7 +73,10 @@ key integer(std::string_view name, role kind, std::uint64_t low, std::uint64_t h
 template <class Field>
 key number(std::string_view name, role kind, double low, double high, Field field,
            std::string_view help, bool below = false) {
-  return {name, kind, help, false,
+  return {name,
+          kind,
+          help,
+          false,
           [=](job_options& job, const value& what) -> result<void> {
             TRY(field(job), read_number(what, low, high, below));
             return {};
@@ -80,7 +86,10 @@ key number(std::string_view name, role kind, double low, double high, Field fiel
 
 template <class Field>
 key text(std::string_view name, role kind, Field field, std::string_view help) {
-  return {name, kind, help, true,
+  return {name,
+          kind,
+          help,
+          true,
           [=](job_options& job, const value& what) -> result<void> {
             TRY(field(job), read_text(what));
             return {};
@@ -92,7 +101,10 @@ key text(std::string_view name, role kind, Field field, std::string_view help) {
 template <class Field>
 key choice(std::string_view name, role kind, std::vector<std::string_view> words, Field field,
            std::string_view help) {
-  return {name, kind, help, true,
+  return {name,
+          kind,
+          help,
+          true,
           [=](job_options& job, const value& what) -> result<void> {
             TRY(auto index, read_choice(what, words));
             using type = std::remove_reference_t<decltype(field(job))>;
@@ -113,7 +125,10 @@ key choice(std::string_view name, role kind, std::vector<std::string_view> words
 
 template <class Field>
 key boolean(std::string_view name, role kind, Field field, std::string_view help) {
-  return {name, kind, help, false,
+  return {name,
+          kind,
+          help,
+          false,
           [=](job_options& job, const value& what) -> result<void> {
             auto* found = std::get_if<bool>(&what);
             if (found == nullptr) return mismatch("true or false", what);
@@ -126,7 +141,10 @@ key boolean(std::string_view name, role kind, Field field, std::string_view help
 template <class Field>
 key duration(std::string_view name, nanoseconds low, nanoseconds high, Field field,
              std::string_view help) {
-  return {name, role::other, help, true,
+  return {name,
+          role::other,
+          help,
+          true,
           [=](job_options& job, const value& what) -> result<void> {
             TRY(field(job), read_duration(what, low, high));
             return {};
@@ -136,7 +154,10 @@ key duration(std::string_view name, nanoseconds low, nanoseconds high, Field fie
 
 template <class Field>
 key bytes(std::string_view name, Field field, std::string_view help) {
-  return {name, role::other, help, true,
+  return {name,
+          role::other,
+          help,
+          true,
           [=](job_options& job, const value& what) -> result<void> {
             TRY(field(job), read_bytes(what));
             return {};
@@ -146,7 +167,10 @@ key bytes(std::string_view name, Field field, std::string_view help) {
 
 template <class Field>
 key rate(std::string_view name, Field field, std::string_view help) {
-  return {name, role::other, help, true,
+  return {name,
+          role::other,
+          help,
+          true,
           [=](job_options& job, const value& what) -> result<void> {
             TRY(field(job), read_rate(what));
             return {};

@@ -11,7 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-#define FIELD(path) [](auto& job) -> auto& { return job.path; }
+#define FIELD(path) \
+  [](auto& job) -> auto& { return job.path; }
 
 constexpr std::uint64_t many = 1'000'000'000, seeds = INT64_MAX;
 constexpr auto bits = role::bits, other = role::other;
@@ -21,7 +22,8 @@ void add_model(std::vector<key>& t) {
                    "\"gpt2\", \"llama\", or a name that the trainer registered"));
   t.push_back(integer("model.layers", bits, 1, core::block_count_max - 12, FIELD(model.layers),
                       "transformer layers"));
-  t.push_back(integer("model.dim", bits, 1, 1 << 20, FIELD(model.dim), "width of the residual stream"));
+  t.push_back(
+    integer("model.dim", bits, 1, 1 << 20, FIELD(model.dim), "width of the residual stream"));
   t.push_back(integer("model.heads", bits, 1, 1 << 16, FIELD(model.heads), "attention heads"));
   t.push_back(integer("model.kv_heads", bits, 0, 1 << 16, FIELD(model.kv_heads),
                       "llama: heads of keys and values; 0: as many as heads"));
@@ -34,8 +36,9 @@ void add_model(std::vector<key>& t) {
 }
 
 void add_data(std::vector<key>& t) {
-  t.push_back(text("data.kind", bits, FIELD(data.kind),
-                   "\"text\" (bytes), \"nanogpt\", \"llmc\", or a name that the trainer registered"));
+  t.push_back(
+    text("data.kind", bits, FIELD(data.kind),
+         "\"text\" (bytes), \"nanogpt\", \"llmc\", or a name that the trainer registered"));
   t.push_back(text("data.path", other, FIELD(data.path),
                    "a file, or a folder whose files are read in order of name"));
   t.push_back(number("data.validation_fraction", bits, 0, 1, FIELD(data.validation_fraction),
@@ -55,12 +58,15 @@ void add_training(std::vector<key>& t) {
                      "the gradient is clipped to this norm; 0: not clipped"));
   t.push_back(integer("training.threads", bits, 1, 256, FIELD(training.threads),
                       "of a node's kernels; they decide the order of additions"));
-  t.push_back(choice("training.on_not_finite", bits, {"stop", "skip"}, FIELD(training.on_not_finite),
-                     "what a NaN or infinite loss or gradient does: end the job, or skip the step"));
-  t.push_back(boolean("training.recompute", other, FIELD(training.recompute),
-                      "keep only the inputs of stages and run forward again: less memory, same bits"));
+  t.push_back(
+    choice("training.on_not_finite", bits, {"stop", "skip"}, FIELD(training.on_not_finite),
+           "what a NaN or infinite loss or gradient does: end the job, or skip the step"));
+  t.push_back(
+    boolean("training.recompute", other, FIELD(training.recompute),
+            "keep only the inputs of stages and run forward again: less memory, same bits"));
   t.push_back(choice("optimizer.name", bits, {"adamw", "sgd"}, FIELD(optimizer.name), "the rule"));
-  t.push_back(number("optimizer.lr", bits, 0, 1e6, FIELD(optimizer.lr), "learning rate at its highest"));
+  t.push_back(
+    number("optimizer.lr", bits, 0, 1e6, FIELD(optimizer.lr), "learning rate at its highest"));
   t.push_back(number("optimizer.beta1", bits, 0, 1, FIELD(optimizer.beta1), "adamw", true));
   t.push_back(number("optimizer.beta2", bits, 0, 1, FIELD(optimizer.beta2), "adamw", true));
   t.push_back(number("optimizer.eps", bits, 0, 1, FIELD(optimizer.eps), "adamw"));
@@ -81,9 +87,10 @@ void add_training(std::vector<key>& t) {
 
 void add_layout(std::vector<key>& t) {
   t.push_back(choice("parallelism.schedule", other, {"gpipe", "1f1b", "1f1b-eager"},
-                     FIELD(parallelism.schedule), "order of forward and backward passes in a stage"));
-  t.push_back(integer("parallelism.depth", other, 0, core::block_count_max, FIELD(parallelism.depth),
-                      "stages of the deepest replica; 0: planned"));
+                     FIELD(parallelism.schedule),
+                     "order of forward and backward passes in a stage"));
+  t.push_back(integer("parallelism.depth", other, 0, core::block_count_max,
+                      FIELD(parallelism.depth), "stages of the deepest replica; 0: planned"));
   t.push_back(integer("parallelism.nodes_min", other, 1, core::node_count_max,
                       FIELD(parallelism.nodes_min), "with fewer nodes the job holds and waits"));
   t.push_back(integer("parallelism.nodes_max", other, 0, core::node_count_max,
@@ -92,7 +99,8 @@ void add_layout(std::vector<key>& t) {
                    "empty: \"checkpoints\" in the job's folder"));
   t.push_back(integer("checkpoint.every", other, 0, many, FIELD(checkpoint.every),
                       "steps; 0: only after the last"));
-  t.push_back(integer("checkpoint.keep_latest_k", other, 0, 1'000'000, FIELD(checkpoint.keep_latest_k),
+  t.push_back(integer("checkpoint.keep_latest_k", other, 0, 1'000'000,
+                      FIELD(checkpoint.keep_latest_k),
                       "older checkpoints are deleted; 0: none is"));
 }
 

@@ -40,8 +40,8 @@ struct supervisor_options {
   bool insecure = false;
 };
 struct node_options {
-  address join;                   ///< the supervisor
-  std::string host = "127.0.0.1"; ///< to listen on
+  address join;                    ///< the supervisor
+  std::string host = "127.0.0.1";  ///< to listen on
   bool quiet = false;
   bool insecure = false;
 };
@@ -66,7 +66,8 @@ struct leave_options {
 };
 
 struct digest_options {
-  std::string path;  ///< a checkpoint, a folder of checkpoints (the newest counts), or a job's folder
+  std::string
+    path;  ///< a checkpoint, a folder of checkpoints (the newest counts), or a job's folder
   bool json = false;
 };
 struct validate_options {
@@ -87,9 +88,8 @@ struct help_options {
   std::string text;
 };
 
-using command =
-  std::variant<help_options, run_options, supervisor_options, node_options, reference_options,
-               status_options, leave_options, digest_options, validate_options, sim_options,
-               version_options>;
+using command = std::variant<help_options, run_options, supervisor_options, node_options,
+                             reference_options, status_options, leave_options, digest_options,
+                             validate_options, sim_options, version_options>;
 
 }  // namespace shoal::app

@@ -51,8 +51,8 @@ result<std::vector<entry>> read_toml(std::string_view text, const std::string& s
   auto parsed = toml::parse(text, source);
   if (!parsed) {
     const auto& wrong = parsed.error();
-    return {errc::config,
-            place(wrong.source(), source).text() + ": not TOML: " + std::string(wrong.description())};
+    return {errc::config, place(wrong.source(), source).text() +
+                            ": not TOML: " + std::string(wrong.description())};
   }
   std::vector<entry> entries;
   flatten(parsed.table(), "", source, entries);

@@ -29,7 +29,8 @@ struct unsupported {
   std::string type;
 };
 
-using value = std::variant<table_mark, bool, std::int64_t, double, std::string, table_list, unsupported>;
+using value =
+  std::variant<table_mark, bool, std::int64_t, double, std::string, table_list, unsupported>;
 
 /// One line of a job file.
 struct entry {

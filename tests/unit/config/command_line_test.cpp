@@ -34,8 +34,8 @@ TEST_CASE("run takes a job file and any number of overrides, in any order", "[co
   auto run = good<run_options>({"run", "--set", "training.steps=5", "job.toml", "--set",
                                 "churn.event=[{at_step=1,action=\"kill\"}]", "--quiet", "--json"});
   CHECK(run.job.path == "job.toml");
-  CHECK(run.job.overrides == std::vector<std::string>{"training.steps=5",
-                                                      "churn.event=[{at_step=1,action=\"kill\"}]"});
+  CHECK(run.job.overrides ==
+        std::vector<std::string>{"training.steps=5", "churn.event=[{at_step=1,action=\"kill\"}]"});
   CHECK(run.output.quiet);
   CHECK(run.output.json);
   CHECK_FALSE(run.insecure);
@@ -58,12 +58,17 @@ TEST_CASE("a node needs an address to join", "[config]") {
 
 TEST_CASE("an address that others can reach is refused without --insecure", "[config]") {
   for (auto* text : {"10.0.0.5:4711", "0.0.0.0:4711", "[2001:db8::1]:4711", "[::]:4711"}) {
-    CHECK(wrong({"node", "--join", text}, errc::config).find("not authenticated") != std::string::npos);
+    CHECK(wrong({"node", "--join", text}, errc::config).find("not authenticated") !=
+          std::string::npos);
     CHECK(good<node_options>({"node", "--join", text, "--insecure"}).insecure);
   }
-  CHECK(wrong({"node", "--join", "127.0.0.1:1", "--host", "0.0.0.0"}, errc::config).find("--host") == 0);
+  CHECK(
+    wrong({"node", "--join", "127.0.0.1:1", "--host", "0.0.0.0"}, errc::config).find("--host") ==
+    0);
   CHECK(check_host("127.3.2.1", false, "network.host"));
-  CHECK(check_host("localhost", true, "network.host").error().text.find("network.host 'localhost'") == 0);
+  CHECK(
+    check_host("localhost", true, "network.host").error().text.find("network.host 'localhost'") ==
+    0);
 }
 
 TEST_CASE("status and leave find a job by address or by its file", "[config]") {
@@ -107,7 +112,8 @@ TEST_CASE("help lists the subcommands and every exit code", "[config]") {
     CHECK(help.find(std::string("\n  ") + name) != std::string::npos);
   CHECK(good<help_options>({"run", "--help"}).text.find("--set") != std::string::npos);
   std::set<int> codes{0};
-  for (int c = 0; c <= static_cast<int>(errc::internal); ++c) codes.insert(exit_code(static_cast<errc>(c)));
+  for (int c = 0; c <= static_cast<int>(errc::internal); ++c)
+    codes.insert(exit_code(static_cast<errc>(c)));
   auto text = exit_code_help();
   for (int code : codes) {
     INFO("exit code " << code);

@@ -126,15 +126,15 @@ TEST_CASE("a wrong type or range names the key and what is allowed", "[config]")
   CHECK(wrong(least + "[optimizer]\nlr = inf\n").find("got inf") != std::string::npos);
   CHECK(wrong(least + "[optimizer]\nname = \"adam\"\n") ==
         "job.toml:4:1: optimizer.name: expected \"adamw\" or \"sgd\", got \"adam\"");
-  CHECK(wrong(least + "[timeouts]\nfailure = 2\n").find("a time with its unit") != std::string::npos);
+  CHECK(wrong(least + "[timeouts]\nfailure = 2\n").find("a time with its unit") !=
+        std::string::npos);
   CHECK(wrong(least + "[timeouts]\nfailure = \"5h\"\norphan = \"48h\"\n").find("timeouts.orphan") !=
         std::string::npos);
   CHECK(wrong(least + "[emulate]\nrate = \"fast\"\n").find("100Mbit/s") != std::string::npos);
   CHECK(wrong(least + "[nodes]\nmemory = -1\n").find("2GiB") != std::string::npos);
   CHECK(wrong(least + "[training]\nrecompute = 1\n").find("true or false") != std::string::npos);
   CHECK(wrong(least + "[training]\nsteps = [1]\n").find("got an array") != std::string::npos);
-  CHECK(wrong("data = 3\n") ==
-        "job.toml:1:1: there is no key 'data'; --print-config shows all");
+  CHECK(wrong("data = 3\n") == "job.toml:1:1: there is no key 'data'; --print-config shows all");
   CHECK(wrong(least + "[model.custom]\nlist = [1, 2]\n").find("got an array") != std::string::npos);
 }
 
@@ -173,7 +173,8 @@ TEST_CASE("an override beats the file and is checked like it", "[config]") {
   CHECK(good(least, {"job.name=\"quoted\""}).name == "quoted");
   CHECK(good(least, {"timeouts.failure=200ms"}).timeouts.failure == 200ms);
   CHECK(good(least, {"emulate.rate=100Mbit/s"}).emulate.rate.bytes_per_s == 12.5e6);
-  CHECK(good(least, {"model.kind=conv", "model.custom.channels=8"}).model.custom.at("channels") == "8");
+  CHECK(good(least, {"model.kind=conv", "model.custom.channels=8"}).model.custom.at("channels") ==
+        "8");
   auto job = good(least, {"churn.event=[{at_step=4,action=\"kill\"},{at_step=2,action=\"join\"}]"});
   REQUIRE(job.churn.events.size() == 2);
   CHECK(job.churn.events[0].action == core::churn_action::join);
@@ -184,7 +185,7 @@ TEST_CASE("an override beats the file and is checked like it", "[config]") {
         "command line: training.steps: expected an integer from 1 to 1000000000, got \"many\"");
   CHECK(wrong(least, {"training.steps"}).find("expected KEY=VALUE") != std::string::npos);
   CHECK(wrong(least, {"=5"}).find("expected KEY=VALUE") != std::string::npos);
-  CHECK(wrong(least, {"training={steps=5}"})==
+  CHECK(wrong(least, {"training={steps=5}"}) ==
         "command line: training is a table; set its keys, as in training.KEY=VALUE");
 }
 
@@ -218,8 +219,8 @@ TEST_CASE("rules between keys point at a key", "[config]") {
   CHECK(wrong(least + "[parallelism]\ndepth = 4\nnodes_max = 3\n").find("parallelism.depth") !=
         std::string::npos);
   CHECK(wrong(least + "[model]\nvocab_size = 255\n").find("256 tokens") != std::string::npos);
-  CHECK(wrong(least + "validation_fraction = 0\n[validation]\nevery = 5\n").find("validation_fraction") !=
-        std::string::npos);
+  CHECK(wrong(least + "validation_fraction = 0\n[validation]\nevery = 5\n")
+          .find("validation_fraction") != std::string::npos);
   CHECK(wrong("").find("data.path is empty") != std::string::npos);
   CHECK(wrong(least + "[job]\nname = \"../x\"\n").find("job.name") != std::string::npos);
   // A registered model has its own rules.
@@ -251,7 +252,8 @@ delay = "250us"
 [[churn.event]]
 at_step = 15
 action = "leave"
-)", {"data.custom.x=${NOT_A_VARIABLE}"});
+)",
+                  {"data.custom.x=${NOT_A_VARIABLE}"});
   auto text = canonical_text(job);
   auto again = parse_canonical(text);
   INFO(text);
@@ -279,8 +281,9 @@ TEST_CASE("each key appears in the canonical text and may be read back alone", "
 }
 
 TEST_CASE("what --print-config shows can be kept as a job file", "[config]") {
-  auto first = parse(least + "custom.d = \"a ${DATA} $${Z}\"\n[model]\nkind = \"c\"\ncustom.k = \"$${v}\"\n",
-                     {"training.steps=50"});
+  auto first =
+    parse(least + "custom.d = \"a ${DATA} $${Z}\"\n[model]\nkind = \"c\"\ncustom.k = \"$${v}\"\n",
+          {"training.steps=50"});
   REQUIRE(first);
   auto shown = print_config(first->job, first->origins);
   CHECK(shown.find("path = \"text.txt\"") != std::string::npos);
@@ -296,7 +299,8 @@ TEST_CASE("only keys that decide the bits are in the text of a checkpoint", "[co
   };
   auto base = text({});
   CHECK(text({"nodes.local=7", "training.recompute=true", "parallelism.schedule=gpipe",
-              "data.path=/other", "checkpoint.every=3", "validation.every=5", "job.name=y"}) == base);
+              "data.path=/other", "checkpoint.every=3", "validation.every=5", "job.name=y"}) ==
+        base);
   CHECK(text({"training.reduction_leaf=2"}) == base);  // what 0 means here
   for (std::string change : {"job.seed=2", "training.micro_batches=8", "optimizer.lr=0.5",
                              "training.threads=2", "training.steps=99", "model.dropout=0.1",

@@ -46,8 +46,8 @@ TEST_CASE("elsewhere than on a terminal there are plain lines, two a second", "[
   c.event("node 2 has joined");
   c.step(at(9), 100.7);
   c.close();
-  CHECK(out.text() == text_of(at(1)) + "\n" + text_of(at(3)) + "\nnode 2 has joined\n" +
-                        text_of(at(9)) + "\n");
+  CHECK(out.text() ==
+        text_of(at(1)) + "\n" + text_of(at(3)) + "\nnode 2 has joined\n" + text_of(at(9)) + "\n");
 }
 
 TEST_CASE("on a terminal one line is rewritten and events stay above it", "[telemetry]") {

@@ -77,7 +77,8 @@ TEST_CASE("what is not finite is named by step, micro-batch and block", "[teleme
   CHECK(text_of(core::not_finite{3, 5}, 12, core::decision::abort) ==
         "step 12: the loss or a gradient is not finite, first in micro-batch 3, block 5; the job "
         "stops (training.on_not_finite)");
-  CHECK(text_of(core::not_finite{3, 5}, 12, core::decision::skip).find("skipped") != std::string::npos);
+  CHECK(text_of(core::not_finite{3, 5}, 12, core::decision::skip).find("skipped") !=
+        std::string::npos);
 }
 
 TEST_CASE("the pace follows the last minute and starts anew after a return", "[telemetry]") {
