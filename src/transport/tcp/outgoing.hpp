@@ -1,0 +1,110 @@
+#pragma once
+// One connection to a peer, from dialing to its end; frames flow out only.
+//
+//   dialing --accepted--> ready --error--> (lost) closed
+//      |  ^                 |
+//      |  '--try again--.   '--leave()--> leaving: finish the frame, say farewell --> closed
+//      '--refused, late--> (lost) closed
+//
+// Lives on the io thread, like everything in this folder. Pending operations keep it alive.
+
+#include <xxhash.h>
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "core/messages.hpp"
+#include "core/time.hpp"
+#include "transport/hello.hpp"
+#include "transport/tcp/socket.hpp"
+
+namespace shoal::transport {
+
+/// A frame on its way: its header in bytes, its payload, and when it may be written.
+struct outbound_frame {
+  frame_header_bytes header{};
+  core::shared_bytes payload;
+  core::time_point due;
+};
+
+class outgoing : public std::enable_shared_from_this<outgoing> {
+public:
+  /// Whom to dial, and how to greet.
+  struct target {
+    core::member peer;
+    greeting hello;
+    std::chrono::nanoseconds connect_timeout{};
+  };
+  /// Called at most once each, never after `leave` or `kill`. `lost` is last.
+  struct events {
+    std::function<void()> ready;
+    std::function<void(error)> lost;
+  };
+
+  outgoing(asio::io_context& io, target whom, events tell, std::atomic<std::uint64_t>& sent_bytes);
+
+  /// Dials until accepted, finally refused, or `deadline`. Attempts come 10 ms to 320 ms apart: the
+  /// peer may not be listening yet.
+  void dial(core::time_point deadline);
+  /// For a connection still dialing.
+  void set_deadline(core::time_point deadline) { deadline_ = deadline; }
+
+  /// Sends after those pushed before, once ready and not before `frame.due`.
+  void push(outbound_frame frame);
+  /// Drops frames not begun.
+  void clear();
+  /// Payload bytes pushed and not yet sent or dropped.
+  std::uint64_t queued_bytes() const { return queued_bytes_; }
+  bool is_ready() const { return state_ == state::ready; }
+
+  /// Closes so that the peer does not take it for a death: clears, finishes the frame that is being
+  /// written, says farewell. Given up after 2 s.
+  void leave();
+  /// Closes at once.
+  void kill();
+
+private:
+  enum class state : std::uint8_t { dialing, ready, leaving, closed };
+
+  void attempt();
+  bool reached_itself() const;
+  void greet(std::uint64_t attempt);
+  void attempt_failed(std::uint64_t attempt, error why);
+  void accepted();
+  void watch();
+  void write_next();
+  void write_piece();
+  void wrote_piece(std::size_t payload_bytes, bool last);
+  void write_farewell();
+  void lose(error why);
+
+  target whom_;
+  events tell_;
+  std::atomic<std::uint64_t>& sent_bytes_;
+  tcp::socket socket_;
+  asio::steady_timer timer_;  // dialing: this attempt or the pause after it; later: the end of patience
+  asio::steady_timer pace_;   // the front of the queue is due
+  state state_ = state::dialing;
+  std::string address_;       // for messages
+
+  core::time_point deadline_;
+  std::uint64_t attempts_ = 0;
+  std::chrono::nanoseconds pause_ = std::chrono::milliseconds(10);
+  answer_bytes answer_{};
+
+  std::deque<outbound_frame> queue_;
+  std::uint64_t queued_bytes_ = 0;  // with the one being written
+  bool writing_ = false;
+  outbound_frame current_;
+  std::size_t offset_ = 0;  // of the payload of current_, written
+  std::array<std::byte, frame_trailer_size> trailer_{};
+  struct freed {
+    void operator()(XXH3_state_t* s) const { XXH3_freeState(s); }
+  };
+  std::unique_ptr<XXH3_state_t, freed> hash_;
+};
+
+}  // namespace shoal::transport
