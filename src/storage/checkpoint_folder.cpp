@@ -191,12 +191,11 @@ result<core::manifest> checkpoint_folder::read_manifest(step_id step) const {
 
 result<core::block_state> checkpoint_folder::load(const core::manifest& m,
                                                   block_index block) const {
+  TRY_VOID(core::check(m));
   if (block >= m.parts.size())
     return error{errc::foreign, folder_of(m.step) + ": has " + std::to_string(m.parts.size()) +
                                   " blocks, so no block " + std::to_string(block)};
   const auto& part = m.parts[block];
-  if (!is_plain_name(part.file))
-    return error{errc::damaged, folder_of(m.step) + ": \"" + part.file + "\" is no plain name"};
   const auto path = join(folder_of(m.step), part.file);
   auto whole = read_whole(*files_, path, part.bytes);
   if (!whole) return missing_is_damage(std::move(whole).error(), files_->kind(path));

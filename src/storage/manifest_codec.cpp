@@ -13,7 +13,6 @@ namespace {
 constexpr const char* format_name = "shoal-checkpoint";
 constexpr std::uint32_t version_read = 1;
 constexpr int manifest_depth = 3;  // manifest, list, part
-constexpr std::size_t file_name_bytes_max = 255;
 
 error damaged(std::string text) { return {errc::damaged, std::move(text)}; }
 
@@ -31,7 +30,6 @@ result<core::checkpoint_part> read_part(const nlohmann::json& json) {
   if (block >= core::block_count_max) return damaged("\"block\" is too large");
   part.block = static_cast<block_index>(block);
   TRY(part.file, string_of(json, "file"));
-  if (!is_plain_name(part.file)) return damaged("\"file\" is not the plain name of a file");
   TRY(part.bytes, number_of(json, "bytes"));
   TRY(part.hash, bits_of(json, "hash"));
   TRY(part.digest, bits_of(json, "digest"));
@@ -67,14 +65,6 @@ std::string said_of(const std::vector<setting>& settings, std::string_view key) 
 }
 
 }  // namespace
-
-bool is_plain_name(std::string_view name) {
-  return !name.empty() && name.size() <= file_name_bytes_max && name.front() != '.' &&
-         std::ranges::all_of(name, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '.' || c == '_' || c == '-';
-         });
-}
 
 std::string encode_manifest(const core::manifest& m) {
   auto parts = nlohmann::json::array();

@@ -28,8 +28,4 @@ result<core::manifest> decode_manifest(std::string_view text);
 /// `errc::foreign` names the first key that differs and both values.
 result<void> check_job(const core::manifest& m, std::string_view ours);
 
-/// Whether a name from a file may stand for a file in a folder: letters, digits, ".", "_", "-", not
-/// beginning with a dot. So never a path, never "..".
-bool is_plain_name(std::string_view name);
-
 }  // namespace shoal::storage

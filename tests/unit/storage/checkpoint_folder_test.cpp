@@ -106,6 +106,7 @@ TEST_CASE("after a crash while deleting, a checkpoint is whole or not listed", "
       for (auto step : usable_steps(folder)) REQUIRE(loads(folder, step, 1));
       REQUIRE(loads(folder, {20}, 1));
       REQUIRE(folder.remove_unfinished_before({20}));
+      REQUIRE(folder.list(job_text)->others.empty());  // its manifest went first
       REQUIRE(folder.remove({10}));
       REQUIRE(usable_steps(folder) == std::vector<step_id>{{20}});
     }
@@ -118,7 +119,8 @@ TEST_CASE("every bit flipped and every cut of a checkpoint's files is found", "[
   REQUIRE(write_checkpoint(folder, {10}, 1, 1));
   const auto sound = make_block(0, 11);
   const auto contents = files.contents();
-  for (auto& [path, bytes] : contents) {
+  for (auto& entry : contents) {
+    const auto &path = entry.first, &bytes = entry.second;
     INFO(path);
     auto found_out = [&] {
       folder_store store(folder, job_text);
@@ -221,8 +223,12 @@ TEST_CASE("a sound block in the wrong place is found", "[storage]") {
     const auto one = contents.at("/checkpoints/step-00000020/block-001.safetensors");
     files.put(at, one);
     auto m = *folder.read_manifest({20});
-    m.parts[0].hash = m.parts[1].hash;
-    m.parts[0].bytes = m.parts[1].bytes;
+    const auto name = m.parts[0].file;
+    m.parts[0] = m.parts[1];
+    m.parts[0].block = 0;
+    m.parts[0].file = name;
+    m.weights_digest =
+      core::model_digest({m.parts[0].digest, m.parts[1].digest, m.parts[2].digest});
     files.put("/checkpoints/step-00000020/manifest.json", encode_manifest(m));
   }
   const auto state = store.load({20}, 0);
@@ -246,6 +252,31 @@ TEST_CASE("links in a checkpoint are not followed", "[storage]") {
   REQUIRE(folder.remove({10}));
   CHECK(std::filesystem::exists(place / "elsewhere"));  // the link went, not what it points to
   CHECK_FALSE(std::filesystem::exists(place / "step-00000010"));
+}
+
+TEST_CASE("a folder that another node made but did not sync is durable with the manifest",
+          "[storage]") {
+  fault_files files;
+  const checkpoint_folder folder("/checkpoints", files);
+  REQUIRE(folder.preflight(0));
+  REQUIRE(files.make_folder("/checkpoints/step-00000010") == 0);
+  REQUIRE(write_checkpoint(folder, {10}, block_count, 1));
+  files.restart(memory::synced);
+  CHECK(loads(folder, {10}, 1));
+}
+
+TEST_CASE("what people put into a checkpoint's folder is not deleted", "[storage]") {
+  temporary_folder place;
+  const checkpoint_folder folder(place.path());
+  REQUIRE(write_checkpoint(folder, {10}, block_count, 1));
+  write_text(place / "step-00000010/notes.txt", "the good one");
+  write_text(place / "step-00000010/block-000.safetensors.tmp.1.1", "of a crash");
+  REQUIRE(folder.remove({10}));
+  CHECK(usable_steps(folder).empty());
+  std::vector<folder_entry> left;
+  REQUIRE(real_file_system().list(place / "step-00000010", left) == 0);
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].name == "notes.txt");
 }
 
 TEST_CASE("a manifest is not written before its files are there", "[storage]") {
