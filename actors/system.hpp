@@ -1,108 +1,113 @@
 #pragma once
-// The actors as the program sees them: a supervisor in this process, a node in this process, and a
-// question to a supervisor elsewhere. No CAF type is in here.
-//
-//   supervisor_host --- SUPERVISOR, listening at host:port
-//   node_host --------- NODE, listening at host:port, with STAGE, COORDINATOR, CHECKPOINT WRITER
-//   ask_supervisor ---- a short-lived system that dials one
-//
-// The control connection has no authentication: whoever can connect can command, and a forged
-// length of 32 bytes can make the process reserve 2 GB (CAF 0.17.6). So it listens only at the
-// address that it is given, which by default is the loopback one. See README.md.
+// The actors as the program sees them: a supervisor to host, a node to host, a supervisor to ask.
+// No type of the actor library in here.
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "actors/ports.hpp"
 #include "base/result.hpp"
-#include "core/morph/member_machine.hpp"
+#include "core/checkpoint/manifest.hpp"
+#include "core/job.hpp"
+#include "core/messages.hpp"
 #include "core/morph/supervisor_machine.hpp"
+#include "core/ports.hpp"
 
 namespace shoal::actors {
 
-/// How long `stop` and destruction of a host take at most.
-constexpr std::chrono::milliseconds stop_time_max{2000};
-
-struct supervisor_settings {
-  core::supervisor_options machine;
-  std::vector<step_id> checkpoints;  ///< usable ones, for core::checkpoints_found
-  std::string host = "127.0.0.1";    ///< a literal address of this machine; never "any"
-  std::uint16_t port = 0;            ///< 0: any free one
+/// What the SUPERVISOR needs from the program. Called one at a time, from a thread of the actors;
+/// each must return soon.
+struct supervisor_ports {
+  std::function<result<void>(const core::ledger_state&)> persist;  ///< durable on return
+  std::function<void(const core::report&, const core::supervisor_status&)> reported;
+  std::function<void(const core::step_done&)> stepped;
+  std::function<void(const core::finished&)> finished;  ///< the last call
+  std::function<std::string(const core::supervisor_status&)> describe;  ///< JSON for `shoal status`
 };
 
-/// A running supervisor. Thread-safe, except that `stop` and destruction come last.
+/// A supervisor with its listening port. Thread-safe.
 class supervisor_host {
 public:
-  /// `errc::port_in_use` names host:port; `errc::config` when the host is no address of this
-  /// machine or the job's text is too long to be sent; `errc::no_permission`.
-  static result<std::unique_ptr<supervisor_host>> start(supervisor_settings settings,
+  /// Listens on host:port (0: any free one). `checkpoints` are the usable ones. `errc::port_in_use`,
+  /// `errc::config`.
+  static result<std::unique_ptr<supervisor_host>> start(const std::string& host, std::uint16_t port,
+                                                        core::supervisor_options options,
+                                                        std::vector<step_id> checkpoints,
                                                         supervisor_ports ports);
   ~supervisor_host();
 
-  /// The port that it listens at.
   std::uint16_t port() const;
-
-  /// core::node_exited, core::stop_asked, core::leave_asked. Returns at once.
+  /// An event from outside the actors: a process that ended, a stop.
   void tell(core::supervisor_event event);
 
-  /// Waits a moment for the nodes to hang up, then ends. When it returns, no port is called any
-  /// more. `errc::timeout`: something hangs; it was given up, and the program should end with
-  /// std::_Exit. Also called by the destructor.
-  result<void> stop();
-
 private:
-  class impl;
-  explicit supervisor_host(std::unique_ptr<impl> inside);
+  struct impl;
+  explicit supervisor_host(std::unique_ptr<impl> parts);
   std::unique_ptr<impl> impl_;
 };
 
-struct node_settings {
-  core::member_options member;  ///< `at.control_port` 0: any free one; `at.tensor_port` as it is
-  std::string supervisor_host;  ///< a literal address
-  std::uint16_t supervisor_port = 0;
+/// What trains and writes on a node, once the job is known. Owned by the program, which keeps it
+/// alive until the node_host is gone.
+struct node_engine {
+  core::job_options job;
+  core::stage_runner* runner = nullptr;
+  std::uint32_t block_count = 0;  ///< of the model
+  /// Writes on a thread of its own; `done` comes once, from any thread.
+  std::function<void(core::runner_snapshot, std::function<void(core::parts_written)> done)> write;
+  /// Makes a checkpoint exist; likewise.
+  std::function<void(step_id, std::vector<core::checkpoint_part>, std::function<void(result<void>)> done)>
+    complete;
 };
 
-/// A running node. Thread-safe, except that `stop` and destruction come last.
+struct node_host_options {
+  std::string supervisor_host;
+  std::uint16_t supervisor_port = 0;
+  std::string host = "127.0.0.1";   ///< to listen on, and to tell others
+  std::uint16_t port = 0;           ///< 0: any free one; filled in when it is known
+  std::uint16_t tensor_port = 0;    ///< that the engine's plane listens on
+  std::string build;
+  std::uint64_t memory_bytes = 0;
+  std::chrono::nanoseconds join_timeout = std::chrono::seconds(30);  ///< until the first welcome
+  /// Makes the engine from the job's text and digest, in a thread of the actors; `sink` takes the
+  /// runner's events from any thread.
+  std::function<result<node_engine>(const std::string& job_text, std::uint64_t job_digest,
+                                    std::function<void(core::runner_event)> sink)>
+    make_engine;
+  /// Sentences for the log. May be empty.
+  std::function<void(const std::string&)> log;
+};
+
+/// How a node ended.
+struct node_end {
+  std::optional<errc> failure;
+  std::string reason;
+};
+
+/// One node. Thread-safe.
 class node_host {
 public:
-  /// Starts to knock at the supervisor, and goes on knocking until it is let in. Errors as for
-  /// supervisor_host::start.
-  static result<std::unique_ptr<node_host>> start(node_settings settings, node_ports ports);
+  /// Listens and begins to knock. `errc::port_in_use`, `errc::config`.
+  static result<std::unique_ptr<node_host>> start(node_host_options options);
   ~node_host();
 
-  /// The control port that it listens at.
-  std::uint16_t port() const;
-
-  /// Asks to leave: blocks are handed over first. Async-signal-safe; acted on within a heartbeat.
-  void leave() noexcept;
-
-  /// Waits until the node has ended, or for so long. What it ended with; nothing: it still runs.
-  std::optional<core::exit_node> wait(std::chrono::milliseconds at_most);
-
-  /// Ends at once, without a word to anyone; destroys the engine. As supervisor_host::stop.
-  result<void> stop();
+  /// Asks the job to do without this node; it ends when its blocks are in other hands.
+  void leave(const std::string& reason);
+  /// Waits until the node ends; nothing at the deadline.
+  std::optional<node_end> wait(std::chrono::milliseconds deadline);
 
 private:
-  class impl;
-  explicit node_host(std::unique_ptr<impl> inside);
+  struct impl;
+  explicit node_host(std::unique_ptr<impl> parts);
   std::unique_ptr<impl> impl_;
 };
 
-/// A question of the command line to a supervisor.
-struct question {
-  enum class kind : std::uint8_t { status, status_as_json, leave };
-  kind what = kind::status;
-  node_id node;  ///< leave: who
-};
-
-/// The answer, as text to be printed. `errc::unreachable` when nobody answers there,
-/// `errc::timeout` when somebody does but not within `deadline`, `errc::protocol` when it is not a
-/// supervisor of our protocol, `errc::refused` when the answer is no.
-result<std::string> ask_supervisor(const std::string& host, std::uint16_t port,
-                                   const question& what, std::chrono::milliseconds deadline);
+/// Asks the supervisor at host:port: "status", or "leave" with a node. `errc::unreachable`,
+/// `errc::timeout`, `errc::refused`.
+result<std::string> ask_supervisor(const std::string& host, std::uint16_t port, const std::string& what,
+                                   node_id node, std::chrono::milliseconds deadline);
 
 }  // namespace shoal::actors
