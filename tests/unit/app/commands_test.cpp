@@ -1,0 +1,110 @@
+#include "app/commands.hpp"
+
+#include <stdlib.h>
+#undef CHECK
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+namespace shoal::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class scratch {
+public:
+  scratch() {
+    std::string name = fs::temp_directory_path() / "shoal-commands-XXXXXX";
+    path = ::mkdtemp(name.data());
+  }
+  ~scratch() { fs::remove_all(path); }
+  fs::path path;
+};
+
+job_file job_with(const scratch& at, std::vector<std::string> overrides = {}) {
+  std::ofstream(at.path / "text.txt") << std::string(4000, 'x');
+  parse_options options;
+  options.overrides = {"job.folder=" + at.path.string() + "/run",
+                       "data.path=" + at.path.string() + "/text.txt",
+                       "model.layers=1",
+                       "model.dim=8",
+                       "model.heads=2",
+                       "model.seq_len=8",
+                       "training.steps=2",
+                       "training.micro_batches=2",
+                       "training.micro_batch_size=1"};
+  options.overrides.insert(options.overrides.end(), overrides.begin(), overrides.end());
+  auto parsed = parse_job("", options);
+  INFO((parsed ? "" : parsed.error().text));
+  REQUIRE(parsed);
+  return *parsed;
+}
+
+errc code_of(const result<void>& done) {
+  REQUIRE_FALSE(done);
+  UNSCOPED_INFO(done.error().text);
+  return done.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("validate finds what is wrong with model and data before anything starts", "[app]") {
+  scratch at;
+  auto outcome = [&](std::vector<std::string> overrides) {
+    return validate({}, job_with(at, std::move(overrides)), {});
+  };
+  CHECK(outcome({}));
+  CHECK(code_of(outcome({"model.kind=gpt3"})) == errc::config);
+  CHECK(code_of(outcome({"data.kind=tekst", "data.validation_fraction=0"})) == errc::config);
+  CHECK(code_of(outcome({"data.path=" + at.path.string() + "/nothing"})) == errc::data);
+  CHECK(code_of(outcome({"training.micro_batches=1000", "training.micro_batch_size=1000"})) ==
+        errc::data);
+  CHECK(code_of(outcome({"model.seq_len=100000"})) == errc::data);
+}
+
+TEST_CASE("the reference writes the metrics of each step, with digests", "[app]") {
+  scratch at;
+  reference_options quiet;
+  quiet.output.quiet = true;
+  std::vector<step_info> told;
+  trainer mine;
+  mine.on_step = [&](const step_info& s) { told.push_back(s); };
+  auto done = reference(quiet, job_with(at, {"validation.every=1"}), mine);
+  INFO((done ? "" : done.error().text));
+  REQUIRE(done);
+  REQUIRE(told.size() >= 2);
+  CHECK(told[0].step == 1);
+  CHECK(told[0].validation_loss.has_value() == false);
+  CHECK(told[1].validation_loss.has_value());
+  std::ifstream file(at.path / "run" / "metrics.jsonl");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  REQUIRE(lines.size() == 3);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    CHECK(lines[i].find("{\"step\":" + std::to_string(i)) == 0);
+    CHECK(lines[i].find("\"digest\":\"") != std::string::npos);
+  }
+  CHECK(lines[2].find("\"validation_loss\":") != std::string::npos);
+}
+
+TEST_CASE("a reference that cannot write its folder says so", "[app]") {
+  scratch at;
+  auto done = reference({}, job_with(at, {"job.folder=/proc/nowhere"}), {});
+  CHECK(code_of(done) != errc::internal);
+  CHECK(done.error().text.find("/proc/nowhere") != std::string::npos);
+}
+
+TEST_CASE("digest without a checkpoint is an error that says where it looked", "[app]") {
+  scratch at;
+  auto done = digest({at.path.string(), false});
+  CHECK(code_of(done) == errc::checkpoint_unusable);
+  CHECK(code_of(digest({(at.path / "nothing").string(), false})) == errc::io);
+  fs::create_directories(at.path / "checkpoints" / "step-00000005");
+  CHECK(code_of(digest({at.path.string(), false})) == errc::checkpoint_unusable);
+  std::ofstream(at.path / "checkpoints" / "step-00000005" / "manifest.json") << "{}";
+  CHECK(code_of(digest({at.path.string(), false})) == errc::damaged);
+}
+
+}  // namespace shoal::app
