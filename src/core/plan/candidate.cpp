@@ -166,6 +166,24 @@ std::optional<candidate> build(const price_list& prices, std::vector<std::vector
   return std::nullopt;
 }
 
+double least_seconds(const price_list& prices, const std::vector<std::vector<worker>>& chains) {
+  // Replicas that end together after T take sum((T / slowest) - depth + 1) micro-batches, and the
+  // slowest stage is at least an even share of the blocks.
+  auto blocks_s = prices.cost.seconds(prices.cost.all_blocks(), true);
+  double turns = prices.tree.micro_batches, turns_per_s = 0;
+  for (auto& workers : chains) {
+    double speed = 0;
+    for (auto& w : workers) speed += w.speed;
+    turns += static_cast<double>(workers.size() - 1);
+    turns_per_s += speed / blocks_s;
+  }
+  // Whoever has all blocks alone exchanges all gradients.
+  bool whole = std::any_of(chains.begin(), chains.end(), [](auto& workers) { return workers.size() == 1; });
+  auto count = static_cast<std::uint32_t>(chains.size());
+  auto exchange_s = whole ? prices.cost.exchange_seconds(prices.cost.all_blocks(), count, 1) : 0;
+  return turns / turns_per_s + exchange_s;
+}
+
 void reprice(const price_list& prices, candidate& c) {
   for (auto& replica : c.chains) set_pace(prices, replica);
   set_step(prices, c);

@@ -51,6 +51,9 @@ struct price_list {
 /// micro-batches than chains.
 std::optional<candidate> build(const price_list& prices, std::vector<std::vector<worker>> chains);
 
+/// No candidate of these chains takes less: as if blocks and micro-batches could be cut anywhere.
+double least_seconds(const price_list& prices, const std::vector<std::vector<worker>>& chains);
+
 /// Sets slowest_s, fill_s, exchange_s and step_s from the rest.
 void reprice(const price_list& prices, candidate& c);
 

@@ -12,33 +12,24 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Fills each stage up to `limit` from the left, leaving a block for every later one. If any cut
-/// meets the limit, this one does: no stage could begin further right.
-std::optional<std::vector<index_range>> fill_up(std::uint32_t block_count, stage_index stage_count,
-                                                double limit, const stage_seconds& seconds) {
-  std::vector<index_range> cut;
-  std::uint32_t begin = 0;
+/// As many blocks to each stage as can be: how fast any sensible cut is at least.
+double slowest_of_even_cut(std::uint32_t block_count, stage_index stage_count, const stage_seconds& seconds) {
+  double worst = 0;
   for (stage_index s = 0; s < stage_count; ++s) {
-    bool is_last = s + 1 == stage_count;
-    auto low = is_last ? block_count : begin + 1, high = block_count - (stage_count - 1 - s);
-    if (!(seconds(s, {begin, low}) <= limit)) return std::nullopt;
-    while (low < high) {  // the largest end within the limit
-      auto middle = low + (high - low + 1) / 2;
-      if (seconds(s, {begin, middle}) <= limit)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    cut.push_back({begin, low});
-    begin = low;
+    auto border = [&](std::uint64_t i) { return static_cast<std::uint32_t>(i * block_count / stage_count); };
+    worst = std::max(worst, seconds(s, {border(s), border(s + 1)}));
   }
-  return cut;
+  return worst;
 }
 
-double slowest(const std::vector<index_range>& cut, const stage_seconds& seconds) {
-  double worst = 0;
-  for (stage_index s = 0; s < cut.size(); ++s) worst = std::max(worst, seconds(s, cut[s]));
-  return worst;
+/// Where each stage begins, read backwards from a table: from[s][e] is it for stages 0..s over [0, e).
+std::vector<index_range> read_back(const std::vector<std::vector<std::uint32_t>>& from, std::uint32_t end) {
+  std::vector<index_range> cut(from.size());
+  for (auto s = from.size(); s-- > 0;) {
+    cut[s] = {from[s][end], end};
+    end = cut[s].begin;
+  }
+  return cut;
 }
 
 }  // namespace
@@ -47,21 +38,31 @@ std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count, st
                                                    const stage_seconds& seconds) {
   SHOAL_ASSERT(stage_count >= 1);
   if (stage_count > block_count) return std::nullopt;
-  auto best = fill_up(block_count, stage_count, std::numeric_limits<double>::max(), seconds);
-  if (!best) return best;
-  double high = slowest(*best, seconds), low = 0;
-  // Halving, with the upper end pulled to what the cut really takes: exact once the two are closer
-  // than any two sums of block times.
-  for (int round = 0; round < 60 && high - low > 1e-7 * high; ++round) {
-    auto middle = low + (high - low) / 2;
-    if (auto cut = fill_up(block_count, stage_count, middle, seconds)) {
-      high = slowest(*cut, seconds);
-      best = std::move(cut);
-    } else {
-      low = middle;
+  // best[e]: the slowest of stages 0..s over [0, e) in the best cut. Filling stages up from the left
+  // under a limit would be quicker, but it is wrong where speeds differ: no stage may be empty, so a
+  // slow node may need the small block that the node before it would take.
+  auto bound = slowest_of_even_cut(block_count, stage_count, seconds);
+  std::vector<double> best(block_count + 1, infinite), next;
+  std::vector<std::vector<std::uint32_t>> from(stage_count, std::vector<std::uint32_t>(block_count + 1, 0));
+  best[0] = 0;
+  for (stage_index s = 0; s < stage_count; ++s) {
+    next.assign(block_count + 1, infinite);
+    auto last_end = block_count - (stage_count - 1 - s);
+    for (auto begin = s; begin < last_end; ++begin) {
+      if (best[begin] == infinite) continue;
+      for (auto end = s + 1 == stage_count ? block_count : begin + 1; end <= last_end; ++end) {
+        auto time = seconds(s, {begin, end});
+        if (time > bound || time == infinite) break;
+        if (auto slowest = std::max(best[begin], time); slowest < next[end]) {
+          next[end] = slowest;
+          from[s][end] = begin;
+        }
+      }
     }
+    std::swap(best, next);
   }
-  return best;
+  if (best[block_count] == infinite) return std::nullopt;
+  return read_back(from, block_count);
 }
 
 std::optional<std::vector<index_range>> recut_blocks(
@@ -70,27 +71,22 @@ std::optional<std::vector<index_range>> recut_blocks(
   if (stage_count > block_count) return std::nullopt;
   // best[s][e]: the most that stages 0..s are worth when they cover [0, e); one more than that, so
   // that 0 says "cannot be". from[s][e]: where stage s then begins.
-  using table = std::vector<std::vector<std::uint64_t>>;
-  table best(stage_count, std::vector<std::uint64_t>(block_count + 1, 0)), from = best;
+  std::vector best(stage_count, std::vector<std::uint64_t>(block_count + 1, 0));
+  std::vector from(stage_count, std::vector<std::uint32_t>(block_count + 1, 0));
   for (stage_index s = 0; s < stage_count; ++s)
     for (std::uint32_t begin = s; begin < block_count; ++begin) {
       auto before = s > 0 ? best[s - 1][begin] : begin == 0 ? 1 : 0;
       if (before == 0) continue;
       auto last_end = block_count - (stage_count - 1 - s);
-      for (auto end = begin + 1; end <= last_end && seconds(s, {begin, end}) <= limit; ++end)
+      auto first_end = s + 1 == stage_count ? block_count : begin + 1;
+      for (auto end = first_end; end <= last_end && seconds(s, {begin, end}) <= limit; ++end)
         if (auto worth = before + value(s, {begin, end}); worth > best[s][end]) {
           best[s][end] = worth;
           from[s][end] = begin;
         }
     }
-  auto end = block_count;
-  if (best.back()[end] == 0) return std::nullopt;
-  std::vector<index_range> cut(stage_count);
-  for (auto s = stage_count; s-- > 0;) {
-    cut[s] = {static_cast<std::uint32_t>(from[s][end]), end};
-    end = cut[s].begin;
-  }
-  return cut;
+  if (best.back()[block_count] == 0) return std::nullopt;
+  return read_back(from, block_count);
 }
 
 std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces, std::uint32_t count,
@@ -107,9 +103,19 @@ std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces
     for (auto& p : paces) sum += by(time, p);
     return sum >= grains;
   };
-  double low = 0, high = infinite;
-  for (auto& p : paces) high = std::min(high, p.finish(grains * grain) * (1 + 1e-9));
-  for (int round = 0; round < 60 && high - low > 1e-9 * high; ++round) {
+  // If all could end at one moment, this would be it; in whole grains it is at most one later, but
+  // for replicas that would rather have none.
+  double turns = count, turns_per_s = 0, step_s = 0;
+  for (auto& p : paces) {
+    turns += p.lead_in + p.fill_s / p.seconds_each;
+    turns_per_s += 1 / p.seconds_each;
+    step_s = std::max(step_s, p.seconds_each * grain);
+  }
+  double low = turns / turns_per_s, high = low + step_s * (1 + 1e-9);
+  if (enough(low)) low = 0;
+  while (!enough(high)) high *= 2;
+  auto precision = 1e-9 * high;
+  while (high - low > precision) {
     auto middle = low + (high - low) / 2;
     (enough(middle) ? high : low) = middle;
   }

@@ -114,7 +114,7 @@ void settle(const price_list& prices, candidate& c, const std::vector<worker>& p
     recut(prices, replica, now, std::max(allowed, replica.slowest_s));
   }
   reprice(prices, shifted);
-  if (shifted.step_s <= step_limit_s) {
+  if (shifted.step_s <= step_limit_s && shifted.shape() != c.shape()) {
     c = std::move(shifted);
     reassign(prices, c, pool, now);
   }
@@ -126,25 +126,23 @@ std::vector<std::size_t> assign(const std::vector<std::vector<std::int64_t>>& va
   constexpr std::int64_t forbidden = std::int64_t{1} << 53, none = std::numeric_limits<std::int64_t>::max();
   auto rows = values.size(), columns = rows == 0 ? 0 : values[0].size();
   SHOAL_ASSERT(rows <= columns);
-  auto cost = [&](std::size_t i, std::size_t j) {
-    auto value = values[i - 1][j - 1];
-    return value < 0 ? forbidden : -value;
-  };
   std::vector<std::int64_t> row_price(rows + 1, 0), column_price(columns + 1, 0);
   std::vector<std::size_t> row_of(columns + 1, 0), way(columns + 1, 0);
   for (std::size_t i = 1; i <= rows; ++i) {
     row_of[0] = i;
     std::size_t at = 0;
     std::vector<std::int64_t> least(columns + 1, none);
-    std::vector<bool> seen(columns + 1, false);
+    std::vector<char> seen(columns + 1, 0);
     do {
-      seen[at] = true;
+      seen[at] = 1;
       auto row = row_of[at];
+      auto& row_values = values[row - 1];
       auto delta = none;
       std::size_t next = 0;
       for (std::size_t j = 1; j <= columns; ++j) {
         if (seen[j]) continue;
-        auto reduced = cost(row, j) - row_price[row] - column_price[j];
+        auto cost = row_values[j - 1] < 0 ? forbidden : -row_values[j - 1];
+        auto reduced = cost - row_price[row] - column_price[j];
         if (reduced < least[j]) least[j] = reduced, way[j] = at;
         if (least[j] < delta) delta = least[j], next = j;
       }

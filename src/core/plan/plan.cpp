@@ -16,7 +16,7 @@ namespace {
 using namespace planning;
 
 // So many of the fastest are asked what they would move.
-constexpr std::size_t finalist_count = 6;
+constexpr std::size_t finalist_count = 4;
 
 std::string text_of_bytes(std::uint64_t bytes) { return text_of(byte_count{bytes}); }
 
@@ -139,7 +139,7 @@ void add_idle(const price_list& prices, const search& found, const candidate& ch
   else if (prices.job.parallelism.depth != 0 && !std::isfinite(found.best_with_all()))
     why = "parallelism.depth = " + std::to_string(prices.job.parallelism.depth) + " leaves no place for it";
   else if (std::isfinite(found.best_with_all()))
-    why = "with all nodes at work a step would take " + text_of_time(found.best_with_all()) +
+    why = "with all nodes at work a step would take at least " + text_of_time(found.best_with_all()) +
           " instead of " + text_of_time(chosen.step_s);
   else
     why = "no layout with it fits into the nodes' memory and the step's micro-batches";
@@ -178,7 +178,7 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
   for (auto it = by_replicas.begin(); it != by_replicas.end(); ++it)
     if (it->first != chosen.chains.size() && (other == by_replicas.end() || it->second < other->second)) other = it;
   if (other != by_replicas.end())
-    text += "; " + count_of(other->first, "replica") + " would take " + text_of_time(other->second);
+    text += "; " + count_of(other->first, "replica") + " would take at least " + text_of_time(other->second);
   if (!present.replicas.empty()) {
     if (chosen.shape() == present)
       text += "; nothing changes";

@@ -147,21 +147,45 @@ std::vector<candidate> search::run() {
   return std::move(pool_);
 }
 
+namespace {
+
+/// What counts among candidates that are as good: a second holder of each block, then busy nodes.
+std::pair<bool, std::size_t> merit_of(std::size_t replicas, std::size_t workers) { return {replicas > 1, workers}; }
+
+}  // namespace
+
 void search::try_all(const std::vector<worker>& chosen) {
+  struct attempt {
+    double least_s;
+    grouping chains;
+  };
+  std::vector<attempt> attempts;
   auto lists = depth_lists(static_cast<std::uint32_t>(chosen.size()), prices_.cost.block_count(),
                            prices_.tree.micro_batches, prices_.job.parallelism.depth);
   for (auto& depths : lists)
-    for (auto& chains : groupings(chosen, depths)) consider(std::move(chains));
+    for (auto& chains : groupings(chosen, depths))
+      attempts.push_back({least_seconds(prices_, chains), std::move(chains)});
+  std::stable_sort(attempts.begin(), attempts.end(), [](auto& a, auto& b) { return a.least_s < b.least_s; });
+  for (auto& [least_s, chains] : attempts) {
+    std::size_t count = 0;
+    for (auto& workers : chains) count += workers.size();
+    // Without more merit than the best so far, only the fast ones have a chance.
+    if (least_s > best_ * (merit_of(chains.size(), count) > best_merit_ ? as_good : as_fast)) {
+      note(chains.size(), count, least_s);
+      continue;
+    }
+    auto built = build(prices_, std::move(chains));
+    if (!built) continue;
+    if (built->step_s < best_) best_ = built->step_s, best_merit_ = merit_of(built->chains.size(), count);
+    note(built->chains.size(), count, built->step_s);
+    if (built->step_s <= best_ * as_good) pool_.push_back(std::move(*built));
+  }
 }
 
-void search::consider(std::vector<std::vector<worker>> chains) {
-  auto built = build(prices_, std::move(chains));
-  if (!built) return;
-  best_ = std::min(best_, built->step_s);
-  if (built->worker_count() == workers_.size()) best_with_all_ = std::min(best_with_all_, built->step_s);
-  auto [known, fresh] = best_by_replicas_.emplace(built->chains.size(), built->step_s);
-  if (!fresh) known->second = std::min(known->second, built->step_s);
-  if (built->step_s <= best_ * as_good) pool_.push_back(std::move(*built));
+void search::note(std::size_t replicas, std::size_t workers, double seconds) {
+  if (workers == workers_.size()) best_with_all_ = std::min(best_with_all_, seconds);
+  auto [known, fresh] = best_by_replicas_.emplace(replicas, seconds);
+  if (!fresh) known->second = std::min(known->second, seconds);
 }
 
 }  // namespace shoal::core::planning

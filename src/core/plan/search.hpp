@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/plan/candidate.hpp"
@@ -30,19 +31,21 @@ public:
   /// fastest of those; in order of step_s.
   std::vector<candidate> run();
 
-  /// The best time for each number of replicas that was possible.
+  /// The best time for each number of replicas that was possible; less than that, where it was
+  /// clear that it cannot be the best.
   const std::map<std::size_t, double>& best_by_replicas() const { return best_by_replicas_; }
-  /// The best time with all nodes at work; infinite when that is impossible.
+  /// The same with all nodes at work; infinite when that is impossible.
   double best_with_all() const { return best_with_all_; }
 
 private:
   void try_all(const std::vector<worker>& chosen);
-  void consider(std::vector<std::vector<worker>> chains);
+  void note(std::size_t replicas, std::size_t workers, double seconds);
 
   const price_list& prices_;
   std::vector<worker> workers_;
   std::vector<candidate> pool_;
   double best_ = std::numeric_limits<double>::infinity();
+  std::pair<bool, std::size_t> best_merit_{false, 0};
   double best_with_all_ = std::numeric_limits<double>::infinity();
   std::map<std::size_t, double> best_by_replicas_;
 };
