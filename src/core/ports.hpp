@@ -93,6 +93,9 @@ public:
   virtual std::uint16_t port() const = 0;
   /// Sets who gets frames; once, before `open`.
   virtual void attach(tensor_sink& sink) = 0;
+  /// Makes no more calls to the sink once this returns, so that it may be destroyed before the
+  /// plane; waits for a running call. For good. Not from the sink.
+  virtual void detach() = 0;
   /// Enters `view` as `self` with `peers` (not self). Connections to members of the view before are
   /// kept when node, incarnation and endpoint are the same; others are closed. Dials the missing
   /// ones in the background until `deadline` from now; `opened` or `broken` follows.
@@ -174,7 +177,8 @@ public:
   /// Roll forward, drop the blocks that are no longer held (after everyone is ready: at begin),
   /// fetch the missing ones, connect.
   virtual void get_ready(prepare plan, sender self) = 0;
-  /// Everyone is ready: train the prepared view.
+  /// Everyone is ready: train the prepared view. From `runner_prepared` on, a broken connection to
+  /// a member without a place in the layout is no failure: it only served its blocks, and may go.
   virtual void begin(view_id view) = 0;
   /// The lead's word on the current round.
   virtual void decide(verdict what) = 0;

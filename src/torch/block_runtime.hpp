@@ -62,6 +62,11 @@ public:
   at::Tensor& slot(std::uint32_t number);
   /// Frees all slots but `total`, which becomes the total gradient of this round.
   void set_total(at::Tensor total);
+  /// Frees all slots and the total: the round is given up.
+  void drop_sums() {
+    sums_.clear();
+    total_.reset();
+  }
   const at::Tensor& total() const { return total_; }
   /// The part of the total that belongs to parameter `i`, as a flat view.
   at::Tensor total_of(std::size_t i) const;

@@ -26,6 +26,7 @@ public:
 
   std::uint16_t port() const override { return port_; }
   void attach(core::tensor_sink& sink) override;
+  void detach() override { gate_.close(); }
   void open(view_id view, core::sender self, std::vector<core::member> peers,
             std::chrono::nanoseconds deadline) override;
   void halt() override;
