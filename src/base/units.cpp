@@ -22,31 +22,31 @@ constexpr std::uint64_t kilo = 1000, kibi = 1024;
 constexpr std::array durations{
   unit{"ns", 1},
   unit{"us", kilo},
-  unit{"ms", kilo * kilo},
-  unit{"s", kilo * kilo * kilo},
-  unit{"min", 60 * kilo * kilo * kilo},
-  unit{"h", 3600 * kilo * kilo * kilo},
+  unit{"ms", kilo* kilo},
+  unit{"s", kilo* kilo* kilo},
+  unit{"min", 60 * kilo* kilo* kilo},
+  unit{"h", 3600 * kilo* kilo* kilo},
 };
 constexpr std::array binary_bytes{
   unit{"B", 1},
   unit{"KiB", kibi},
-  unit{"MiB", kibi * kibi},
-  unit{"GiB", kibi * kibi * kibi},
-  unit{"TiB", kibi * kibi * kibi * kibi},
+  unit{"MiB", kibi* kibi},
+  unit{"GiB", kibi* kibi* kibi},
+  unit{"TiB", kibi* kibi* kibi* kibi},
 };
 constexpr std::array decimal_bytes{
   unit{"kB", kilo},
   unit{"KB", kilo},
-  unit{"MB", kilo * kilo},
-  unit{"GB", kilo * kilo * kilo},
-  unit{"TB", kilo * kilo * kilo * kilo},
+  unit{"MB", kilo* kilo},
+  unit{"GB", kilo* kilo* kilo},
+  unit{"TB", kilo* kilo* kilo* kilo},
 };
 constexpr std::array bits{
   unit{"bit", 1},
   unit{"kbit", kilo},
   unit{"Kbit", kilo},
-  unit{"Mbit", kilo * kilo},
-  unit{"Gbit", kilo * kilo * kilo},
+  unit{"Mbit", kilo* kilo},
+  unit{"Gbit", kilo* kilo* kilo},
 };
 
 /// A number without sign or exponent, and what comes behind it.
@@ -62,7 +62,8 @@ bool split(std::string_view text, quantity& parts) {
   while (!parts.suffix.empty() && parts.suffix.front() == ' ') parts.suffix.remove_prefix(1);
   auto dot = parts.digits.find('.');
   return !parts.digits.empty() && parts.digits.front() != '.' && parts.digits.back() != '.' &&
-         (dot == std::string_view::npos || parts.digits.find('.', dot + 1) == std::string_view::npos);
+         (dot == std::string_view::npos ||
+          parts.digits.find('.', dot + 1) == std::string_view::npos);
 }
 
 const unit* find(std::span<const unit> units, std::string_view name) {
@@ -72,7 +73,8 @@ const unit* find(std::span<const unit> units, std::string_view name) {
 }
 
 /// digits * factor, exact for whole numbers; false when it is more than `most`.
-bool multiply(std::string_view digits, std::uint64_t factor, std::uint64_t most, std::uint64_t& product) {
+bool multiply(std::string_view digits, std::uint64_t factor, std::uint64_t most,
+              std::uint64_t& product) {
   auto end = digits.data() + digits.size();
   std::uint64_t whole = 0;
   if (auto read = std::from_chars(digits.data(), end, whole); read.ec != std::errc{})
@@ -98,7 +100,8 @@ error wrong(std::string_view text, std::string_view what) {
 std::string three_digits(double value, std::string_view name) {
   int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   char buffer[48];
-  std::snprintf(buffer, sizeof buffer, "%.*f %.*s", decimals, value, static_cast<int>(name.size()), name.data());
+  std::snprintf(buffer, sizeof buffer, "%.*f %.*s", decimals, value, static_cast<int>(name.size()),
+                name.data());
   return buffer;
 }
 
@@ -106,7 +109,8 @@ std::string three_digits(double value, std::string_view name) {
 
 result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   quantity parts;
-  if (!split(text, parts)) return wrong(text, "is not a duration; write one like \"200ms\" or \"1.5s\"");
+  if (!split(text, parts))
+    return wrong(text, "is not a duration; write one like \"200ms\" or \"1.5s\"");
   auto* u = find(durations, parts.suffix);
   if (u == nullptr)
     return wrong(text, parts.suffix.empty() ? "has no unit; add ns, us, ms, s, min or h"
@@ -119,10 +123,12 @@ result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
 
 result<byte_count> parse_bytes(std::string_view text) {
   quantity parts;
-  if (!split(text, parts)) return wrong(text, "is not a size; write one like \"64KiB\" or \"2GiB\"");
+  if (!split(text, parts))
+    return wrong(text, "is not a size; write one like \"64KiB\" or \"2GiB\"");
   auto* u = parts.suffix.empty() ? &binary_bytes[0] : find(binary_bytes, parts.suffix);
   if (u == nullptr) u = find(decimal_bytes, parts.suffix);
-  if (u == nullptr) return wrong(text, "has an unknown unit; use B, KiB, MiB, GiB, TiB, kB, MB, GB or TB");
+  if (u == nullptr)
+    return wrong(text, "has an unknown unit; use B, KiB, MiB, GiB, TiB, kB, MB, GB or TB");
   byte_count bytes;
   if (!multiply(parts.digits, u->factor, UINT64_MAX, bytes.value))
     return wrong(text, "is too large; at most 16 EiB fit");
@@ -143,9 +149,11 @@ result<byte_rate> parse_rate(std::string_view text) {
   if (u == nullptr) u = find(decimal_bytes, name);
   if (u == nullptr) return wrong(text, help);
   double value = 0;
-  if (std::from_chars(parts.digits.data(), parts.digits.data() + parts.digits.size(), value).ec != std::errc{})
+  if (std::from_chars(parts.digits.data(), parts.digits.data() + parts.digits.size(), value).ec !=
+      std::errc{})
     return wrong(text, help);
-  if (value == 0) return wrong(text, "lets nothing through; write \"unlimited\" for a link as it is");
+  if (value == 0)
+    return wrong(text, "lets nothing through; write \"unlimited\" for a link as it is");
   return byte_rate{value * static_cast<double>(u->factor) / per_byte};
 }
 
@@ -167,9 +175,11 @@ std::string text_of(byte_count bytes) {
   if (bytes.value < kibi) return std::to_string(bytes.value) + " B";
   std::size_t best = 1;
   auto value = static_cast<double>(bytes.value);
-  while (best + 1 < binary_bytes.size() && value >= static_cast<double>(binary_bytes[best + 1].factor) * 0.9995)
+  while (best + 1 < binary_bytes.size() &&
+         value >= static_cast<double>(binary_bytes[best + 1].factor) * 0.9995)
     ++best;
-  return three_digits(value / static_cast<double>(binary_bytes[best].factor), binary_bytes[best].name);
+  return three_digits(value / static_cast<double>(binary_bytes[best].factor),
+                      binary_bytes[best].name);
 }
 
 }  // namespace shoal

@@ -33,7 +33,8 @@ double learning_rate(const job_options& job, std::uint64_t step) {
   std::uint64_t warm_up = job.lr_scheduler.warmup_steps, last = job.training.steps;
   if (step < warm_up) return lr * static_cast<double>(step) / static_cast<double>(warm_up);
   if (job.lr_scheduler.decay == "constant" || step <= warm_up) return lr;
-  double t = step >= last ? 1 : static_cast<double>(step - warm_up) / static_cast<double>(last - warm_up);
+  double t =
+    step >= last ? 1 : static_cast<double>(step - warm_up) / static_cast<double>(last - warm_up);
   double lowest = job.lr_scheduler.min_lr_factor;
   return lr * (lowest + (1 - lowest) * half_cosine(t));
 }

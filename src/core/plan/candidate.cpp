@@ -64,7 +64,8 @@ void set_pace(const price_list& prices, chain& replica) {
   replica.slowest_s = replica.fill_s = 0;
   double hop = 0;
   for (stage_index s = 0; s < stage_count; ++s) {
-    auto time = prices.cost.seconds(replica.blocks[s], s + 1 == stage_count) / replica.workers[s].speed;
+    auto time =
+      prices.cost.seconds(replica.blocks[s], s + 1 == stage_count) / replica.workers[s].speed;
     replica.slowest_s = std::max(replica.slowest_s, time);
     if (s == 0) continue;
     auto transfer = prices.cost.transfer_seconds(replica.blocks[s].begin);
@@ -88,13 +89,15 @@ void set_step(const price_list& prices, candidate& c) {
   std::size_t pieces = 1;
   for (auto& replica : c.chains) {
     c.step_s = std::max(c.step_s, pace_of(replica).finish(replica.micro_batches.size()));
-    if (c.is_redundant()) pieces = std::max(pieces, pieces_of(prices.tree, replica.micro_batches).size());
+    if (c.is_redundant())
+      pieces = std::max(pieces, pieces_of(prices.tree, replica.micro_batches).size());
   }
   // Later stages end their backward passes earlier and exchange meanwhile: only stage 0 shows.
   for (auto& replica : c.chains)
     c.exchange_s = std::max(
-      c.exchange_s, prices.cost.exchange_seconds(replica.blocks[0], static_cast<std::uint32_t>(c.chains.size()),
-                                                 static_cast<std::uint32_t>(pieces)));
+      c.exchange_s,
+      prices.cost.exchange_seconds(replica.blocks[0], static_cast<std::uint32_t>(c.chains.size()),
+                                   static_cast<std::uint32_t>(pieces)));
   c.step_s += c.exchange_s;
 }
 
@@ -178,7 +181,8 @@ double least_seconds(const price_list& prices, const std::vector<std::vector<wor
     turns_per_s += speed / blocks_s;
   }
   // Whoever has all blocks alone exchanges all gradients.
-  bool whole = std::any_of(chains.begin(), chains.end(), [](auto& workers) { return workers.size() == 1; });
+  bool whole =
+    std::any_of(chains.begin(), chains.end(), [](auto& workers) { return workers.size() == 1; });
   auto count = static_cast<std::uint32_t>(chains.size());
   auto exchange_s = whole ? prices.cost.exchange_seconds(prices.cost.all_blocks(), count, 1) : 0;
   return turns / turns_per_s + exchange_s;

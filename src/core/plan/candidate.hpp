@@ -13,7 +13,7 @@ namespace shoal::core::planning {
 /// A node as the search sees it.
 struct worker {
   node_id node;
-  double speed = 1;                          ///< of its class: that of the fastest in it
+  double speed = 1;  ///< of its class: that of the fastest in it
   std::uint64_t memory_bytes = UINT64_MAX;
   friend bool operator==(const worker&, const worker&) = default;
 };
@@ -45,10 +45,10 @@ struct price_list {
   reduction_tree tree;
 };
 
-/// Cuts blocks and micro-batches for chains of given workers: blocks so that the slowest stage is as
-/// fast as can be, micro-batches so that all replicas end together, on leaves of the reduction tree
-/// where that costs little. Nothing when a stage does not fit into its node, or there are fewer
-/// micro-batches than chains.
+/// Cuts blocks and micro-batches for chains of given workers: blocks so that the slowest stage is
+/// as fast as can be, micro-batches so that all replicas end together, on leaves of the reduction
+/// tree where that costs little. Nothing when a stage does not fit into its node, or there are
+/// fewer micro-batches than chains.
 std::optional<candidate> build(const price_list& prices, std::vector<std::vector<worker>> chains);
 
 /// No candidate of these chains takes less: as if blocks and micro-batches could be cut anywhere.

@@ -31,8 +31,8 @@ std::uint64_t bytes_of(const stage_sums& sums, std::uint32_t stash_count, std::u
 
 }  // namespace
 
-std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks, std::uint32_t stash_count,
-                          std::uint32_t slot_count, bool recompute) {
+std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks,
+                          std::uint32_t stash_count, std::uint32_t slot_count, bool recompute) {
   SHOAL_ASSERT(blocks.begin < blocks.end && blocks.end <= profile.blocks.size());
   stage_sums sums;
   for (auto b = blocks.begin; b < blocks.end; ++b) {
@@ -47,14 +47,14 @@ std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks, std::
 namespace planning {
 
 costs::costs(const plan_profile& profile, const job_options& job)
-    : recompute_(job.training.recompute),
-      bytes_per_s_(profile.link_bytes_per_s),
-      latency_s_(std::chrono::duration<double>(profile.link_latency).count()),
-      seconds_{0},
-      forward_seconds_{0},
-      parameter_bytes_{0},
-      state_bytes_{0},
-      stash_bytes_{0} {
+  : recompute_(job.training.recompute),
+    bytes_per_s_(profile.link_bytes_per_s),
+    latency_s_(std::chrono::duration<double>(profile.link_latency).count()),
+    seconds_{0},
+    forward_seconds_{0},
+    parameter_bytes_{0},
+    state_bytes_{0},
+    stash_bytes_{0} {
   for (auto& block : profile.blocks) {
     // A block that was not measured still counts as work, so that blocks spread.
     auto time = std::max(block.forward + block.backward, nanoseconds(1));

@@ -23,13 +23,14 @@ public:
   double latency_seconds() const { return latency_s_; }
   /// Exchange of the gradients of a stage among `replica_count` holders, of which the one with most
   /// pieces sends `pieces` for each gradient.
-  double exchange_seconds(index_range blocks, std::uint32_t replica_count, std::uint32_t pieces) const;
+  double exchange_seconds(index_range blocks, std::uint32_t replica_count,
+                          std::uint32_t pieces) const;
 
   /// Parameters and optimizer state: what moves when a stage moves.
   std::uint64_t held_bytes(index_range blocks) const;
   /// As `stage_bytes`.
-  std::uint64_t needed_bytes(index_range blocks, std::uint32_t stash_count, std::uint32_t slot_count,
-                             bool is_last) const;
+  std::uint64_t needed_bytes(index_range blocks, std::uint32_t stash_count,
+                             std::uint32_t slot_count, bool is_last) const;
 
 private:
   bool recompute_;

@@ -13,17 +13,22 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 /// As many blocks to each stage as can be: how fast any sensible cut is at least.
-double slowest_of_even_cut(std::uint32_t block_count, stage_index stage_count, const stage_seconds& seconds) {
+double slowest_of_even_cut(std::uint32_t block_count, stage_index stage_count,
+                           const stage_seconds& seconds) {
   double worst = 0;
   for (stage_index s = 0; s < stage_count; ++s) {
-    auto border = [&](std::uint64_t i) { return static_cast<std::uint32_t>(i * block_count / stage_count); };
+    auto border = [&](std::uint64_t i) {
+      return static_cast<std::uint32_t>(i * block_count / stage_count);
+    };
     worst = std::max(worst, seconds(s, {border(s), border(s + 1)}));
   }
   return worst;
 }
 
-/// Where each stage begins, read backwards from a table: from[s][e] is it for stages 0..s over [0, e).
-std::vector<index_range> read_back(const std::vector<std::vector<std::uint32_t>>& from, std::uint32_t end) {
+/// Where each stage begins, read backwards from a table: from[s][e] is it for stages 0..s over [0,
+/// e).
+std::vector<index_range> read_back(const std::vector<std::vector<std::uint32_t>>& from,
+                                   std::uint32_t end) {
   std::vector<index_range> cut(from.size());
   for (auto s = from.size(); s-- > 0;) {
     cut[s] = {from[s][end], end};
@@ -34,16 +39,18 @@ std::vector<index_range> read_back(const std::vector<std::vector<std::uint32_t>>
 
 }  // namespace
 
-std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count, stage_index stage_count,
+std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count,
+                                                   stage_index stage_count,
                                                    const stage_seconds& seconds) {
   SHOAL_ASSERT(stage_count >= 1);
   if (stage_count > block_count) return std::nullopt;
-  // best[e]: the slowest of stages 0..s over [0, e) in the best cut. Filling stages up from the left
-  // under a limit would be quicker, but it is wrong where speeds differ: no stage may be empty, so a
-  // slow node may need the small block that the node before it would take.
+  // best[e]: the slowest of stages 0..s over [0, e) in the best cut. Filling stages up from the
+  // left under a limit would be quicker, but it is wrong where speeds differ: no stage may be
+  // empty, so a slow node may need the small block that the node before it would take.
   auto bound = slowest_of_even_cut(block_count, stage_count, seconds);
   std::vector<double> best(block_count + 1, infinite), next;
-  std::vector<std::vector<std::uint32_t>> from(stage_count, std::vector<std::uint32_t>(block_count + 1, 0));
+  std::vector<std::vector<std::uint32_t>> from(stage_count,
+                                               std::vector<std::uint32_t>(block_count + 1, 0));
   best[0] = 0;
   for (stage_index s = 0; s < stage_count; ++s) {
     next.assign(block_count + 1, infinite);
@@ -89,14 +96,15 @@ std::optional<std::vector<index_range>> recut_blocks(
   return read_back(from, block_count);
 }
 
-std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces, std::uint32_t count,
-                                                  std::uint32_t grain) {
+std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces,
+                                                  std::uint32_t count, std::uint32_t grain) {
   auto grains = (count - 1) / grain + 1;
   if (paces.empty() || paces.size() > grains) return std::nullopt;
   // How many grains each replica finishes by `time`; never none.
   auto by = [&](double time, const pace& p) {
     auto m = (time - p.fill_s) / p.seconds_each - p.lead_in;
-    return std::max<std::uint64_t>(1, m <= 0 ? 0 : static_cast<std::uint64_t>(std::min(m, 1e9)) / grain);
+    return std::max<std::uint64_t>(
+      1, m <= 0 ? 0 : static_cast<std::uint64_t>(std::min(m, 1e9)) / grain);
   };
   auto enough = [&](double time) {
     std::uint64_t sum = 0;

@@ -15,7 +15,8 @@ using stage_seconds = std::function<double(stage_index s, index_range blocks)>;
 
 /// Cuts [0, block_count) into `stage_count` stages, none empty, so that the slowest is as fast as
 /// can be. Nothing when no cut is finite.
-std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count, stage_index stage_count,
+std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count,
+                                                   stage_index stage_count,
                                                    const stage_seconds& seconds);
 
 /// Of all cuts whose stages take at most `limit`, one with the largest sum of `value`. Nothing when
@@ -32,9 +33,9 @@ struct pace {
   double finish(std::uint32_t m) const { return (m + lead_in) * seconds_each + fill_s; }
 };
 
-/// Cuts [0, count) into a range for each pace so that the last replica ends as early as can be, with
-/// borders at multiples of `grain`. Nothing when that leaves one empty.
-std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces, std::uint32_t count,
-                                                  std::uint32_t grain);
+/// Cuts [0, count) into a range for each pace so that the last replica ends as early as can be,
+/// with borders at multiples of `grain`. Nothing when that leaves one empty.
+std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces,
+                                                  std::uint32_t count, std::uint32_t grain);
 
 }  // namespace shoal::core::planning

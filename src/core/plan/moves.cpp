@@ -39,14 +39,16 @@ std::uint64_t kept_bytes(const costs& cost, const holdings& now, node_id node, i
 }
 
 /// What it is worth that `node` takes the place: bytes first, then staying where it is.
-std::int64_t worth(const costs& cost, const holdings& now, node_id node, index_range blocks, place at) {
+std::int64_t worth(const costs& cost, const holdings& now, node_id node, index_range blocks,
+                   place at) {
   auto bytes = static_cast<std::int64_t>(kept_bytes(cost, now, node, blocks));
   auto found = now.find(node);
   return 2 * bytes + (found != now.end() && found->second.at == at ? 1 : 0);
 }
 
 /// Gives all places to nodes of `pool`, as the class and memory of each allow.
-void reassign(const price_list& prices, candidate& c, std::vector<worker> pool, const holdings& now) {
+void reassign(const price_list& prices, candidate& c, std::vector<worker> pool,
+              const holdings& now) {
   std::sort(pool.begin(), pool.end(), [](auto& a, auto& b) { return a.node < b.node; });
   std::vector<std::vector<std::int64_t>> values;
   for (replica_index r = 0; r < c.chains.size(); ++r) {
@@ -123,7 +125,8 @@ void settle(const price_list& prices, candidate& c, const std::vector<worker>& p
 
 std::vector<std::size_t> assign(const std::vector<std::vector<std::int64_t>>& values) {
   // The Hungarian method with potentials, a row at a time (Kuhn; Jonker and Volgenant's form).
-  constexpr std::int64_t forbidden = std::int64_t{1} << 53, none = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t forbidden = std::int64_t{1} << 53,
+                         none = std::numeric_limits<std::int64_t>::max();
   auto rows = values.size(), columns = rows == 0 ? 0 : values[0].size();
   SHOAL_ASSERT(rows <= columns);
   std::vector<std::int64_t> row_price(rows + 1, 0), column_price(columns + 1, 0);

@@ -9,8 +9,8 @@ namespace shoal::core::planning {
 
 /// Lets nodes of one class change places, those of `pool` included that the candidate does not use
 /// (it holds all that it uses), and shifts cuts as far as the step may take `step_limit_s`, so that
-/// as few bytes as can be move from where `present` has them. Sets moved_bytes; with an empty `present` nothing moves and
-/// nothing changes. Cubic in the number of nodes.
+/// as few bytes as can be move from where `present` has them. Sets moved_bytes; with an empty
+/// `present` nothing moves and nothing changes. Cubic in the number of nodes.
 void settle(const price_list& prices, candidate& c, const std::vector<worker>& pool,
             const layout& present, double step_limit_s);
 

@@ -42,32 +42,34 @@ struct spare_list {
 };
 
 /// What the smallest stage of `b` alone needs.
-std::uint64_t least_bytes(const costs& cost, block_index b) { return cost.needed_bytes({b, b + 1}, 1, 1, false); }
+std::uint64_t least_bytes(const costs& cost, block_index b) {
+  return cost.needed_bytes({b, b + 1}, 1, 1, false);
+}
 
 /// Takes out nodes that cannot hold any block. `errc::no_memory` when some block fits nowhere.
-result<void> drop_hopeless(const plan_profile& profile, const costs& cost, std::vector<worker>& workers,
-                           spare_list& spares) {
-  auto largest = std::max_element(workers.begin(), workers.end(), [](auto& a, auto& b) {
-    return a.memory_bytes < b.memory_bytes;
-  });
+result<void> drop_hopeless(const plan_profile& profile, const costs& cost,
+                           std::vector<worker>& workers, spare_list& spares) {
+  auto largest = std::max_element(workers.begin(), workers.end(),
+                                  [](auto& a, auto& b) { return a.memory_bytes < b.memory_bytes; });
   auto smallest_need = UINT64_MAX;
   for (block_index b = 0; b < cost.block_count(); ++b) {
     auto need = least_bytes(cost, b);
     smallest_need = std::min(smallest_need, need);
     if (need > largest->memory_bytes)
-      return {errc::no_memory, "block " + std::to_string(b) + " (" + profile.blocks[b].name + ") alone needs " +
-                                 text_of_bytes(need) + ", " + text_of_bytes(need - largest->memory_bytes) +
-                                 " more than the largest node, " + std::to_string(largest->node.value) +
-                                 ", may use (" + text_of_bytes(largest->memory_bytes) +
-                                 "); raise nodes.memory or use a smaller model or micro-batch"};
+      return {errc::no_memory,
+              "block " + std::to_string(b) + " (" + profile.blocks[b].name + ") alone needs " +
+                text_of_bytes(need) + ", " + text_of_bytes(need - largest->memory_bytes) +
+                " more than the largest node, " + std::to_string(largest->node.value) +
+                ", may use (" + text_of_bytes(largest->memory_bytes) +
+                "); raise nodes.memory or use a smaller model or micro-batch"};
   }
   std::vector<worker> able;
   for (auto& w : workers)
     if (w.memory_bytes >= smallest_need)
       able.push_back(w);
     else
-      spares.add(w.node, "it may use " + text_of_bytes(w.memory_bytes) + ", the smallest block needs " +
-                           text_of_bytes(smallest_need));
+      spares.add(w.node, "it may use " + text_of_bytes(w.memory_bytes) +
+                           ", the smallest block needs " + text_of_bytes(smallest_need));
   workers = std::move(able);
   return {};
 }
@@ -77,8 +79,9 @@ error does_not_fit(const price_list& prices, const std::vector<worker>& workers)
   auto slots = accumulate(prices.tree, {0, prices.tree.micro_batches}).slot_count;
   std::uint64_t need = cost.needed_bytes(cost.all_blocks(), 1, slots, true), have = 0;
   for (auto& w : workers) have += w.memory_bytes;
-  auto text = "the model does not fit on " + count_of(workers.size(), "node") + ": on one node it needs " +
-              text_of_bytes(need) + ", together they may use " + text_of_bytes(have) +
+  auto text = "the model does not fit on " + count_of(workers.size(), "node") +
+              ": on one node it needs " + text_of_bytes(need) + ", together they may use " +
+              text_of_bytes(have) +
               (need > have ? ", " + text_of_bytes(need - have) + " too little"
                            : ", but no cut between blocks suits them");
   auto depth = prices.job.parallelism.depth;
@@ -91,7 +94,8 @@ error does_not_fit(const price_list& prices, const std::vector<worker>& workers)
 /// `present` as a candidate, when its nodes are here and it still is what the job asks for.
 std::optional<candidate> as_candidate(const price_list& prices, const layout& present,
                                       const std::vector<worker>& workers) {
-  if (!check(present, prices.cost.block_count(), prices.tree.micro_batches, errc::internal)) return std::nullopt;
+  if (!check(present, prices.cost.block_count(), prices.tree.micro_batches, errc::internal))
+    return std::nullopt;
   candidate c;
   std::size_t deepest = 0;
   for (auto& replica : present.replicas) {
@@ -99,7 +103,8 @@ std::optional<candidate> as_candidate(const price_list& prices, const layout& pr
     one.micro_batches = replica.micro_batches;
     deepest = std::max(deepest, replica.stages.size());
     for (auto& s : replica.stages) {
-      auto found = std::find_if(workers.begin(), workers.end(), [&](auto& w) { return w.node == s.node; });
+      auto found =
+        std::find_if(workers.begin(), workers.end(), [&](auto& w) { return w.node == s.node; });
       if (found == workers.end()) return std::nullopt;
       one.workers.push_back(*found);
       one.blocks.push_back(s.blocks);
@@ -113,8 +118,8 @@ std::optional<candidate> as_candidate(const price_list& prices, const layout& pr
 }
 
 /// Among candidates as fast as each other, the one that moves least.
-candidate settle_best(const price_list& prices, std::vector<candidate> finalists, const layout& present,
-                      const std::vector<worker>& workers) {
+candidate settle_best(const price_list& prices, std::vector<candidate> finalists,
+                      const layout& present, const std::vector<worker>& workers) {
   SHOAL_ASSERT(!finalists.empty());
   auto limit_s = finalists.front().step_s * as_fast;
   auto& first = finalists.front();
@@ -137,10 +142,11 @@ void add_idle(const price_list& prices, const search& found, const candidate& ch
       workers.size() > most)
     why = "micro-batches and blocks allow " + count_of(most, "node") + " at most";
   else if (prices.job.parallelism.depth != 0 && !std::isfinite(found.best_with_all()))
-    why = "parallelism.depth = " + std::to_string(prices.job.parallelism.depth) + " leaves no place for it";
+    why = "parallelism.depth = " + std::to_string(prices.job.parallelism.depth) +
+          " leaves no place for it";
   else if (std::isfinite(found.best_with_all()))
-    why = "with all nodes at work a step would take at least " + text_of_time(found.best_with_all()) +
-          " instead of " + text_of_time(chosen.step_s);
+    why = "with all nodes at work a step would take at least " +
+          text_of_time(found.best_with_all()) + " instead of " + text_of_time(chosen.step_s);
   else
     why = "no layout with it fits into the nodes' memory and the step's micro-batches";
   for (auto& w : workers) {
@@ -169,16 +175,19 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
   }
   auto text = count_of(chosen.chains.size(), "replica") + " of " + listed(depths) +
               (depths == std::vector<std::uint32_t>{1} ? " stage" : " stages") + " on " +
-              count_of(chosen.worker_count(), "node") + ", " + listed(shares) + " micro-batches: " +
-              text_of_time(chosen.step_s) + " a step, " + text_of_time(slowest_s) +
-              " a micro-batch in the slowest stage, " + text_of_time(chosen.exchange_s) +
-              " to exchange gradients";
+              count_of(chosen.worker_count(), "node") + ", " + listed(shares) +
+              " micro-batches: " + text_of_time(chosen.step_s) + " a step, " +
+              text_of_time(slowest_s) + " a micro-batch in the slowest stage, " +
+              text_of_time(chosen.exchange_s) + " to exchange gradients";
   auto& by_replicas = found.best_by_replicas();
   auto other = by_replicas.end();
   for (auto it = by_replicas.begin(); it != by_replicas.end(); ++it)
-    if (it->first != chosen.chains.size() && (other == by_replicas.end() || it->second < other->second)) other = it;
+    if (it->first != chosen.chains.size() &&
+        (other == by_replicas.end() || it->second < other->second))
+      other = it;
   if (other != by_replicas.end())
-    text += "; " + count_of(other->first, "replica") + " would take at least " + text_of_time(other->second);
+    text += "; " + count_of(other->first, "replica") + " would take at least " +
+            text_of_time(other->second);
   if (!present.replicas.empty()) {
     if (chosen.shape() == present)
       text += "; nothing changes";
@@ -190,14 +199,16 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
 
 }  // namespace
 
-result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes, const layout& present,
-                         const job_options& job) {
+result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes,
+                         const layout& present, const job_options& job) {
   SHOAL_ASSERT(!profile.blocks.empty() && job.training.micro_batches > 0);
   auto nodes_min = std::max(1u, job.parallelism.nodes_min);
   if (nodes.size() < nodes_min)
-    return {errc::too_few_nodes, count_of(nodes.size(), "node") + " here, parallelism.nodes_min asks for " +
+    return {errc::too_few_nodes, count_of(nodes.size(), "node") +
+                                   " here, parallelism.nodes_min asks for " +
                                    std::to_string(nodes_min) + "; waiting for more"};
-  TRY([[maybe_unused]] auto known, stash_peak_of({.name = job.parallelism.schedule, .stage_count = 1}, 0));
+  TRY([[maybe_unused]] auto known,
+      stash_peak_of({.name = job.parallelism.schedule, .stage_count = 1}, 0));
 
   costs cost(profile, job);
   price_list prices{cost, job, {job.training.micro_batches, reduction_leaf(job.training)}};

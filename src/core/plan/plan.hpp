@@ -59,7 +59,7 @@ result<plan_result> plan(const plan_profile& profile, const std::vector<plan_nod
 
 /// Bytes that a stage of `blocks` needs: parameters, gradients and partial sums, optimizer state,
 /// stash at the schedule's peak, and a reserve for the process itself.
-std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks, std::uint32_t stash_count,
-                          std::uint32_t slot_count, bool recompute);
+std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks,
+                          std::uint32_t stash_count, std::uint32_t slot_count, bool recompute);
 
 }  // namespace shoal::core

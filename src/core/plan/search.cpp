@@ -12,13 +12,15 @@ constexpr double class_width = 0.98;
 // A node at less than half of the usual speed may hold the others up more than it helps.
 constexpr double slow = 0.5;
 constexpr std::size_t dropped_max = 4;
+// Attempts come in order of what they could reach; after so many that bettered nothing, it is over.
+constexpr std::size_t patience = 64;
 
 using depth_list = std::vector<std::uint32_t>;  // of each replica, deepest first
 
 /// All nodes over any number of replicas, as evenly as can be; with a fixed depth, replicas of that
 /// depth and one of what is left over.
-std::vector<depth_list> depth_lists(std::uint32_t nodes, std::uint32_t blocks, std::uint32_t micro_batches,
-                                    std::uint32_t fixed_depth) {
+std::vector<depth_list> depth_lists(std::uint32_t nodes, std::uint32_t blocks,
+                                    std::uint32_t micro_batches, std::uint32_t fixed_depth) {
   std::vector<depth_list> lists;
   if (fixed_depth != 0) {
     auto depth = std::min(fixed_depth, blocks);
@@ -36,7 +38,8 @@ std::vector<depth_list> depth_lists(std::uint32_t nodes, std::uint32_t blocks, s
   for (std::uint32_t replicas = 1; replicas <= std::min(nodes, micro_batches); ++replicas) {
     auto depth = nodes / replicas, deeper = nodes % replicas;
     depth_list list;
-    for (std::uint32_t r = 0; r < replicas; ++r) list.push_back(std::min(blocks, depth + (r < deeper ? 1 : 0)));
+    for (std::uint32_t r = 0; r < replicas; ++r)
+      list.push_back(std::min(blocks, depth + (r < deeper ? 1 : 0)));
     lists.push_back(std::move(list));
   }
   return lists;
@@ -52,7 +55,8 @@ void order_chain(std::vector<worker>& workers) {
 }
 
 /// Runs of neighbours in `order`: like goes with like, so that each chain is even in itself.
-grouping neighbours(const std::vector<worker>& order, const depth_list& depths, bool shallow_first) {
+grouping neighbours(const std::vector<worker>& order, const depth_list& depths,
+                    bool shallow_first) {
   grouping chains(depths.size());
   auto next = order.begin();
   for (std::size_t i = 0; i < depths.size(); ++i) {
@@ -102,18 +106,23 @@ std::vector<worker> classify(const std::vector<plan_node>& nodes, const layout& 
   std::vector<worker> workers;
   for (auto& n : nodes) {
     bool measured = std::isfinite(n.speed) && n.speed > 0;
-    workers.push_back({n.node, measured ? n.speed : 1, n.memory_bytes == 0 ? UINT64_MAX : n.memory_bytes});
+    workers.push_back(
+      {n.node, measured ? n.speed : 1, n.memory_bytes == 0 ? UINT64_MAX : n.memory_bytes});
   }
   std::sort(workers.begin(), workers.end(), [](auto& a, auto& b) {
     return a.speed != b.speed ? a.speed > b.speed : a.node < b.node;
   });
   for (std::size_t i = 1; i < workers.size(); ++i)
-    if (workers[i].speed >= class_width * workers[i - 1].speed) workers[i].speed = workers[i - 1].speed;
+    if (workers[i].speed >= class_width * workers[i - 1].speed)
+      workers[i].speed = workers[i - 1].speed;
   auto present_nodes = nodes_of(present);
   std::sort(present_nodes.begin(), present_nodes.end());
-  auto is_new = [&](node_id n) { return !std::binary_search(present_nodes.begin(), present_nodes.end(), n); };
+  auto is_new = [&](node_id n) {
+    return !std::binary_search(present_nodes.begin(), present_nodes.end(), n);
+  };
   std::sort(workers.begin(), workers.end(), [&](auto& a, auto& b) {
-    return std::tuple(-a.speed, is_new(a.node), a.node) < std::tuple(-b.speed, is_new(b.node), b.node);
+    return std::tuple(-a.speed, is_new(a.node), a.node) <
+           std::tuple(-b.speed, is_new(b.node), b.node);
   });
   return workers;
 }
@@ -137,20 +146,26 @@ std::vector<candidate> search::run() {
 
   auto keep = [&](auto good) { std::erase_if(pool_, [&](auto& c) { return !good(c); }); };
   keep([&](auto& c) { return c.step_s <= best_ * as_good; });
-  bool redundant = std::any_of(pool_.begin(), pool_.end(), [](auto& c) { return c.is_redundant(); });
+  bool redundant =
+    std::any_of(pool_.begin(), pool_.end(), [](auto& c) { return c.is_redundant(); });
   keep([&](auto& c) { return c.is_redundant() == redundant; });
   std::size_t most = 0;
   for (auto& c : pool_) most = std::max(most, c.worker_count());
   keep([&](auto& c) { return c.worker_count() == most; });
-  std::stable_sort(pool_.begin(), pool_.end(), [](auto& a, auto& b) { return a.step_s < b.step_s; });
-  keep([&, fastest = pool_.empty() ? 0 : pool_.front().step_s](auto& c) { return c.step_s <= fastest * as_fast; });
+  std::stable_sort(pool_.begin(), pool_.end(),
+                   [](auto& a, auto& b) { return a.step_s < b.step_s; });
+  keep([&, fastest = pool_.empty() ? 0 : pool_.front().step_s](auto& c) {
+    return c.step_s <= fastest * as_fast;
+  });
   return std::move(pool_);
 }
 
 namespace {
 
 /// What counts among candidates that are as good: a second holder of each block, then busy nodes.
-std::pair<bool, std::size_t> merit_of(std::size_t replicas, std::size_t workers) { return {replicas > 1, workers}; }
+std::pair<bool, std::size_t> merit_of(std::size_t replicas, std::size_t workers) {
+  return {replicas > 1, workers};
+}
 
 }  // namespace
 
@@ -165,18 +180,23 @@ void search::try_all(const std::vector<worker>& chosen) {
   for (auto& depths : lists)
     for (auto& chains : groupings(chosen, depths))
       attempts.push_back({least_seconds(prices_, chains), std::move(chains)});
-  std::stable_sort(attempts.begin(), attempts.end(), [](auto& a, auto& b) { return a.least_s < b.least_s; });
+  std::stable_sort(attempts.begin(), attempts.end(),
+                   [](auto& a, auto& b) { return a.least_s < b.least_s; });
+  std::size_t in_vain = 0;
   for (auto& [least_s, chains] : attempts) {
     std::size_t count = 0;
     for (auto& workers : chains) count += workers.size();
     // Without more merit than the best so far, only the fast ones have a chance.
-    if (least_s > best_ * (merit_of(chains.size(), count) > best_merit_ ? as_good : as_fast)) {
+    if (least_s > best_ * (merit_of(chains.size(), count) > best_merit_ ? as_good : as_fast) ||
+        in_vain > patience) {
       note(chains.size(), count, least_s);
       continue;
     }
     auto built = build(prices_, std::move(chains));
+    if (std::isfinite(best_) && (!built || built->step_s >= best_)) ++in_vain;
     if (!built) continue;
-    if (built->step_s < best_) best_ = built->step_s, best_merit_ = merit_of(built->chains.size(), count);
+    if (built->step_s < best_)
+      in_vain = 0, best_ = built->step_s, best_merit_ = merit_of(built->chains.size(), count);
     note(built->chains.size(), count, built->step_s);
     if (built->step_s <= best_ * as_good) pool_.push_back(std::move(*built));
   }

@@ -24,7 +24,7 @@ std::vector<worker> classify(const std::vector<plan_node>& nodes, const layout& 
 class search {
 public:
   search(const price_list& prices, std::vector<worker> workers)
-      : prices_(prices), workers_(std::move(workers)) {}
+    : prices_(prices), workers_(std::move(workers)) {}
 
   /// Runs it. Empty when nothing fits. Otherwise the candidates that are as good as the best,
   /// have a second holder of each block if any of these has, use most nodes, and are as fast as the

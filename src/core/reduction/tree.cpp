@@ -118,7 +118,7 @@ private:
 class finisher {
 public:
   finisher(const reduction_tree& tree, const std::vector<index_range>& pieces)
-      : tree_(tree), pieces_(pieces) {}
+    : tree_(tree), pieces_(pieces) {}
 
   std::vector<piece_addition> run() {
     auto total = sum(root_of(tree_));

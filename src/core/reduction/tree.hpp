@@ -71,7 +71,8 @@ struct piece_addition {
 /// The additions that turn all pieces of all replicas, ordered by range and covering [0, N), into
 /// the total, which ends in piece 0. Every piece is added exactly once. The pieces must be those
 /// that `accumulate` gives for ranges that cover [0, N).
-std::vector<piece_addition> finish(const reduction_tree& tree, const std::vector<index_range>& pieces);
+std::vector<piece_addition> finish(const reduction_tree& tree,
+                                   const std::vector<index_range>& pieces);
 
 /// Sums N doubles in the order of the tree. For losses.
 double tree_sum(const reduction_tree& tree, const std::vector<double>& values);

@@ -16,7 +16,7 @@ constexpr std::uint64_t round_count = 8;
 class feistel {
 public:
   feistel(std::uint64_t key, unsigned half_bits)
-      : key_(key), half_bits_(half_bits), mask_((std::uint64_t{1} << half_bits) - 1) {}
+    : key_(key), half_bits_(half_bits), mask_((std::uint64_t{1} << half_bits) - 1) {}
 
   std::uint64_t operator()(std::uint64_t value) const {
     auto left = value >> half_bits_, right = value & mask_;

@@ -1,8 +1,8 @@
 #pragma once
 // Which samples a micro-batch holds: a pure function of the seed.
 //
-// Position q = (step-1)*N*m + g*m + i counts samples from the beginning of the job. In each epoch of
-// `count` positions every sample comes exactly once, in an order shuffled by (seed, epoch): a
+// Position q = (step-1)*N*m + g*m + i counts samples from the beginning of the job. In each epoch
+// of `count` positions every sample comes exactly once, in an order shuffled by (seed, epoch): a
 // Feistel network over the next power of four, walked until it lands inside [0, count) (Black and
 // Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, section 3). No table, no state.
 
@@ -21,7 +21,8 @@ struct sample_order {
 };
 
 /// The image of `index` under the permutation of [0, count) named by (seed, epoch).
-std::uint64_t shuffled(std::uint64_t seed, std::uint64_t epoch, std::uint64_t count, std::uint64_t index);
+std::uint64_t shuffled(std::uint64_t seed, std::uint64_t epoch, std::uint64_t count,
+                       std::uint64_t index);
 
 /// The m samples of micro-batch g of the round `step` (1-based).
 std::vector<std::uint64_t> samples_of(const sample_order& order, step_id step, micro_batch_index g);

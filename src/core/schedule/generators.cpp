@@ -56,7 +56,7 @@ error unknown(std::string_view name) {
   std::string all;
   for (auto& rule : rules) all += (all.empty() ? "\"" : ", \"") + std::string(rule.name) + "\"";
   return {errc::config, "there is no schedule \"" + std::string(name) + "\"; did you mean \"" +
-                            std::string(nearest.name) + "\"? Schedules are " + all + "."};
+                          std::string(nearest.name) + "\"? Schedules are " + all + "."};
 }
 
 std::vector<stage_action> stage_order(const schedule_options& options, warm_up_rule warm_up,
@@ -65,7 +65,8 @@ std::vector<stage_action> stage_order(const schedule_options& options, warm_up_r
   bool recompute = options.recompute && stages_after > 0;
   std::vector<stage_action> order;
   order.reserve(options.validation_micro_batches.size() + range.size() * (recompute ? 3 : 2));
-  for (auto g = options.validation_micro_batches.begin; g < options.validation_micro_batches.end; ++g)
+  for (auto g = options.validation_micro_batches.begin; g < options.validation_micro_batches.end;
+       ++g)
     order.push_back({action_kind::validate, g});
 
   auto forward = range.begin;

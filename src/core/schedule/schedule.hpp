@@ -46,7 +46,7 @@ struct schedule_options {
   stage_index stage_count = 1;
   index_range micro_batches{};             ///< of the replica; empty in the closing round
   index_range validation_micro_batches{};  ///< empty when none is due
-  bool recompute = false;  ///< R before B on every stage but the last
+  bool recompute = false;                  ///< R before B on every stage but the last
 };
 
 /// Generates a schedule. `errc::config` for an unknown name, with the nearest one.

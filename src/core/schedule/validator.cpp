@@ -10,19 +10,25 @@ namespace {
 
 char letter(action_kind kind) {
   switch (kind) {
-    case action_kind::validate: return 'V';
-    case action_kind::forward: return 'F';
-    case action_kind::recompute: return 'R';
-    case action_kind::backward: return 'B';
+    case action_kind::validate:
+      return 'V';
+    case action_kind::forward:
+      return 'F';
+    case action_kind::recompute:
+      return 'R';
+    case action_kind::backward:
+      return 'B';
   }
   return '?';
 }
 
-std::string text_of(stage_action action) { return letter(action.kind) + std::to_string(action.micro_batch); }
+std::string text_of(stage_action action) {
+  return letter(action.kind) + std::to_string(action.micro_batch);
+}
 
 error wrong(stage_index stage, stage_action action, const std::string& what) {
-  return {errc::config, "schedule, stage " + std::to_string(stage) + ", " + text_of(action) + ": " +
-                            what + "."};
+  return {errc::config,
+          "schedule, stage " + std::to_string(stage) + ", " + text_of(action) + ": " + what + "."};
 }
 
 /// What has become of the micro-batches of one range, by number.
@@ -46,7 +52,7 @@ result<void> check_stage(stage_index s, const std::vector<stage_action>& order,
                          const schedule_options& options) {
   passes validated{options.validation_micro_batches};
   passes forwarded{options.micro_batches}, recomputed{options.micro_batches},
-      finished{options.micro_batches};
+    finished{options.micro_batches};
   for (auto action : order) {
     auto g = action.micro_batch;
     auto& pass = action.kind == action_kind::validate    ? validated
@@ -55,8 +61,10 @@ result<void> check_stage(stage_index s, const std::vector<stage_action>& order,
                                                          : finished;
     if (!pass.range.contains(g)) return wrong(s, action, "this micro-batch is not the replica's");
     if (!pass.mark(g)) return wrong(s, action, "it comes twice");
-    bool needs_forward = action.kind == action_kind::recompute || action.kind == action_kind::backward;
-    if (needs_forward && !forwarded.has(g)) return wrong(s, action, "its forward pass has not come yet");
+    bool needs_forward =
+      action.kind == action_kind::recompute || action.kind == action_kind::backward;
+    if (needs_forward && !forwarded.has(g))
+      return wrong(s, action, "its forward pass has not come yet");
     if (action.kind == action_kind::recompute && finished.has(g))
       return wrong(s, action, "its backward pass is over");
     if (action.kind == action_kind::backward && g > finished.range.begin && !finished.has(g - 1))
@@ -77,11 +85,11 @@ result<void> check_stage(stage_index s, const std::vector<stage_action>& order,
 class dry_run {
 public:
   dry_run(const schedule& plan, const schedule_options& options)
-      : plan_(plan),
-        next_(plan.stages.size(), 0),
-        validated_(plan.stages.size(), passes{options.validation_micro_batches}),
-        forwarded_(plan.stages.size(), passes{options.micro_batches}),
-        finished_(plan.stages.size(), passes{options.micro_batches}) {}
+    : plan_(plan),
+      next_(plan.stages.size(), 0),
+      validated_(plan.stages.size(), passes{options.validation_micro_batches}),
+      forwarded_(plan.stages.size(), passes{options.micro_batches}),
+      finished_(plan.stages.size(), passes{options.micro_batches}) {}
 
   result<void> run() {
     for (bool moved = true; moved;) {
@@ -96,8 +104,9 @@ public:
       if (next_[s] < plan_.stages[s].size()) {
         auto stuck = plan_.stages[s][next_[s]];
         auto giver = stuck.kind == action_kind::backward ? s + 1 : s - 1;
-        return wrong(s, stuck, "deadlock: it waits for stage " + std::to_string(giver) + ", which stands at " +
-                                   text_of(plan_.stages[giver][next_[giver]]));
+        return wrong(s, stuck,
+                     "deadlock: it waits for stage " + std::to_string(giver) +
+                       ", which stands at " + text_of(plan_.stages[giver][next_[giver]]));
       }
     return {};
   }
@@ -106,10 +115,14 @@ private:
   bool ready(stage_index s, stage_action action) const {
     auto g = action.micro_batch;
     switch (action.kind) {
-      case action_kind::validate: return s == 0 || validated_[s - 1].has(g);
-      case action_kind::forward: return s == 0 || forwarded_[s - 1].has(g);
-      case action_kind::recompute: return true;
-      case action_kind::backward: return s + 1 == plan_.stages.size() || finished_[s + 1].has(g);
+      case action_kind::validate:
+        return s == 0 || validated_[s - 1].has(g);
+      case action_kind::forward:
+        return s == 0 || forwarded_[s - 1].has(g);
+      case action_kind::recompute:
+        return true;
+      case action_kind::backward:
+        return s + 1 == plan_.stages.size() || finished_[s + 1].has(g);
     }
     return false;
   }
@@ -130,7 +143,7 @@ private:
 result<void> validate(const schedule& plan, const schedule_options& options) {
   if (plan.stages.size() != options.stage_count)
     return {errc::config, "the schedule has " + std::to_string(plan.stages.size()) +
-                              " stages, the replica " + std::to_string(options.stage_count) + "."};
+                            " stages, the replica " + std::to_string(options.stage_count) + "."};
   for (stage_index s = 0; s < plan.stages.size(); ++s)
     TRY_VOID(check_stage(s, plan.stages[s], options));
   return dry_run(plan, options).run();

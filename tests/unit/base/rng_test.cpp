@@ -116,7 +116,8 @@ TEST_CASE("normal numbers have their moments and tails", "[base][rng]") {
   CHECK(mean == Approx(0).margin(2e-4));
   CHECK(deviation == Approx(0.02).epsilon(0.01));
   auto within = [&](double factor) {
-    return double(std::count_if(many.begin(), many.end(), [&](float x) { return std::abs(x) < factor * 0.02; })) /
+    return double(std::count_if(many.begin(), many.end(),
+                                [&](float x) { return std::abs(x) < factor * 0.02; })) /
            double(many.size());
   };
   CHECK(within(1) == Approx(0.6827).margin(0.005));

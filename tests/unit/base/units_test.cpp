@@ -18,8 +18,9 @@ TEST_CASE("durations are read with their unit", "[base][units]") {
 }
 
 TEST_CASE("what is no duration is refused with advice", "[base][units]") {
-  for (auto text : {"", "5", "ms", "-1s", "1.2.3s", "1.s", ".5s", "5 parsecs", "1e3s", "9223372036854775808ns",
-                    "99999999999999999999h", "300000000.5h", "5s ", "nan s", "1s2"}) {
+  for (auto text :
+       {"", "5", "ms", "-1s", "1.2.3s", "1.s", ".5s", "5 parsecs", "1e3s", "9223372036854775808ns",
+        "99999999999999999999h", "300000000.5h", "5s ", "nan s", "1s2"}) {
     auto read = parse_duration(text);
     CAPTURE(text);
     REQUIRE_FALSE(read);
@@ -37,7 +38,8 @@ TEST_CASE("sizes are powers of two, or of ten when they say so", "[base][units]"
   CHECK(parse_bytes("2GB").value().value == 2'000'000'000);
   CHECK(parse_bytes("1.5 MiB").value().value == 3 << 19);
   CHECK(parse_bytes("18446744073709551615").value().value == UINT64_MAX);
-  for (auto text : {"", "KiB", "-5", "5kib", "18446744073709551616", "16777216TiB", "16777216.0TiB", "1..5GB"}) {
+  for (auto text : {"", "KiB", "-5", "5kib", "18446744073709551616", "16777216TiB", "16777216.0TiB",
+                    "1..5GB"}) {
     CAPTURE(text);
     REQUIRE_FALSE(parse_bytes(text));
     CHECK(parse_bytes(text).error().code == errc::config);
@@ -50,7 +52,8 @@ TEST_CASE("rates are bits or bytes a second", "[base][units]") {
   CHECK(parse_rate("10MB/s").value().bytes_per_s == 10e6);
   CHECK(parse_rate("1.5 MiB/s").value().bytes_per_s == 1.5 * 1048576);
   CHECK(parse_rate("unlimited").value().bytes_per_s == 0);
-  for (auto text : {"", "100", "100Mbit", "100Mb/s", "/s", "0MB/s", "-1MB/s", "infinite", "100Mbit/h"}) {
+  for (auto text :
+       {"", "100", "100Mbit", "100Mb/s", "/s", "0MB/s", "-1MB/s", "infinite", "100Mbit/h"}) {
     CAPTURE(text);
     REQUIRE_FALSE(parse_rate(text));
   }

@@ -9,7 +9,8 @@ namespace {
 
 /// The layout of the picture in layout.hpp: 8 blocks, 16 micro-batches.
 layout picture() {
-  return {{{{{node_id{1}, {0, 4}}, {node_id{2}, {4, 8}}}, {0, 10}}, {{{node_id{3}, {0, 8}}}, {10, 16}}}};
+  return {
+    {{{{node_id{1}, {0, 4}}, {node_id{2}, {4, 8}}}, {0, 10}}, {{{node_id{3}, {0, 8}}}, {10, 16}}}};
 }
 
 std::string refusal(const layout& shape, errc code = errc::protocol) {
@@ -52,7 +53,8 @@ TEST_CASE("a broken layout is refused with the caller's code and the reason", "[
     CHECK_THAT(refusal(shape), Catch::Contains("is nobody"));
   }
   SECTION("a gap, an overlap and an empty stage") {
-    for (auto range : {index_range{5, 8}, index_range{3, 8}, index_range{4, 4}, index_range{4, 2}}) {
+    for (auto range :
+         {index_range{5, 8}, index_range{3, 8}, index_range{4, 4}, index_range{4, 2}}) {
       auto shape = picture();
       shape.replicas[0].stages[1].blocks = range;
       CHECK_THAT(refusal(shape), Catch::Contains("does not begin where the one before it ends"));

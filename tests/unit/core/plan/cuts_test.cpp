@@ -15,8 +15,8 @@ namespace {
 
 /// Calls `use` with every cut of [begin, end) into `parts` ranges, none empty.
 template <class Use>
-void for_each_cut(std::uint32_t begin, std::uint32_t end, std::uint32_t parts, std::vector<index_range>& so_far,
-                  Use use) {
+void for_each_cut(std::uint32_t begin, std::uint32_t end, std::uint32_t parts,
+                  std::vector<index_range>& so_far, Use use) {
   if (parts == 1) {
     so_far.push_back({begin, end});
     use(so_far);
@@ -34,7 +34,8 @@ struct chain_of_blocks {
   std::vector<double> seconds, speeds;
 
   double operator()(stage_index s, index_range blocks) const {
-    return std::accumulate(seconds.begin() + blocks.begin, seconds.begin() + blocks.end, 0.0) / speeds[s];
+    return std::accumulate(seconds.begin() + blocks.begin, seconds.begin() + blocks.end, 0.0) /
+           speeds[s];
   }
   double slowest(const std::vector<index_range>& cut) const {
     double worst = 0;
@@ -65,7 +66,8 @@ TEST_CASE("blocks are cut so that the slowest stage is as fast as any cut allows
   rng random(1);
   for (int i = 0; i < 2000; ++i) {
     auto chain = random_chain(random);
-    auto cut = cut_blocks(std::uint32_t(chain.seconds.size()), stage_index(chain.speeds.size()), chain);
+    auto cut =
+      cut_blocks(std::uint32_t(chain.seconds.size()), stage_index(chain.speeds.size()), chain);
     REQUIRE(cut);
     std::uint32_t reached = 0;
     for (auto range : *cut) {
@@ -78,7 +80,8 @@ TEST_CASE("blocks are cut so that the slowest stage is as fast as any cut allows
   }
 }
 
-TEST_CASE("there is no cut with more stages than blocks, or into stages that do not fit", "[core][plan]") {
+TEST_CASE("there is no cut with more stages than blocks, or into stages that do not fit",
+          "[core][plan]") {
   auto one_each = [](stage_index, index_range blocks) { return double(blocks.size()); };
   CHECK_FALSE(cut_blocks(3, 4, one_each));
   CHECK(cut_blocks(3, 3, one_each));
@@ -124,18 +127,21 @@ TEST_CASE("a cut within a limit is worth as much as any within it", "[core][plan
   }
 }
 
-TEST_CASE("micro-batches are shared so that the last replica ends as early as any sharing allows", "[core][plan]") {
+TEST_CASE("micro-batches are shared so that the last replica ends as early as any sharing allows",
+          "[core][plan]") {
   rng random(3);
   for (int i = 0; i < 1500; ++i) {
     std::vector<pace> paces(1 + random.below(4));
     for (auto& p : paces)
-      p = {0.05 + random.uniform() * (random.below(3) == 0 ? 10 : 1), double(random.below(4)), random.uniform() / 2};
+      p = {0.05 + random.uniform() * (random.below(3) == 0 ? 10 : 1), double(random.below(4)),
+           random.uniform() / 2};
     auto grain = std::uint32_t(1 + random.below(3));
     auto grains = std::uint32_t(paces.size() + random.below(12));
     auto count = grains * grain;
     auto last = [&](auto& ranges) {
       double latest = 0;
-      for (std::size_t r = 0; r < paces.size(); ++r) latest = std::max(latest, paces[r].finish(ranges[r].size()));
+      for (std::size_t r = 0; r < paces.size(); ++r)
+        latest = std::max(latest, paces[r].finish(ranges[r].size()));
       return latest;
     };
     double best = std::numeric_limits<double>::infinity();

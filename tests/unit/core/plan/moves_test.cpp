@@ -32,7 +32,9 @@ TEST_CASE("places go to nodes so that the sum is the largest possible", "[core][
     table values(rows, std::vector<std::int64_t>(columns));
     for (auto& row : values)
       for (auto& value : row)
-        value = random.below(5) == 0 ? -1 : std::int64_t(random.below(random.below(2) == 0 ? 3 : 1'000'000'000'000));
+        value = random.below(5) == 0
+                  ? -1
+                  : std::int64_t(random.below(random.below(2) == 0 ? 3 : 1'000'000'000'000));
     for (std::size_t row = 0; row < rows; ++row)  // some way must be left
       values[row][row] = std::max<std::int64_t>(0, values[row][row]);
 

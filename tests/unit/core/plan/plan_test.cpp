@@ -37,7 +37,8 @@ struct workplace {
   }
 
   workplace& with(std::uint32_t count, double speed = 1, std::uint64_t memory = 0) {
-    for (std::uint32_t i = 0; i < count; ++i) nodes.push_back({node_id{nodes.size() + 1}, speed, memory});
+    for (std::uint32_t i = 0; i < count; ++i)
+      nodes.push_back({node_id{nodes.size() + 1}, speed, memory});
     return *this;
   }
   workplace& without(std::uint64_t node) {
@@ -49,14 +50,16 @@ struct workplace {
   plan_result made() const {
     auto result = plan(profile, nodes, present, job);
     if (!result) FAIL(result.error().text);
-    CHECK(check(result->shape, std::uint32_t(profile.blocks.size()), job.training.micro_batches, errc::internal));
+    CHECK(check(result->shape, std::uint32_t(profile.blocks.size()), job.training.micro_batches,
+                errc::internal));
     auto used = nodes_of(result->shape);
     std::set<node_id> all(used.begin(), used.end());
     for (auto node : result->spares) REQUIRE(all.insert(node).second);
     CHECK(all.size() == nodes.size());
     for (auto& n : nodes) CHECK(all.count(n.node) == 1);
     for (auto node : result->spares)
-      CHECK_THAT(result->reason, Catch::Contains("node " + std::to_string(node.value) + " is spare: "));
+      CHECK_THAT(result->reason,
+                 Catch::Contains("node " + std::to_string(node.value) + " is spare: "));
     CHECK(result->step_expected > 0ns);
     return *result;
   }
@@ -86,7 +89,8 @@ using counts = std::vector<std::uint32_t>;
 
 }  // namespace
 
-TEST_CASE("one to eight equal nodes are all used, and every block has a second holder", "[core][plan]") {
+TEST_CASE("one to eight equal nodes are all used, and every block has a second holder",
+          "[core][plan]") {
   std::chrono::nanoseconds last{};
   for (std::uint32_t n = 1; n <= 8; ++n) {
     auto made = workplace().with(n).made();
@@ -156,13 +160,15 @@ TEST_CASE("a node of half the speed gets half the work", "[core][plan]") {
   uneven.job.parallelism.depth = 2;
   uneven.profile.blocks.resize(6);
   made = uneven.made();
-  for (auto& s : made.shape.replicas[0].stages) CHECK(s.blocks.size() == (s.node == node_id{1} ? 4 : 2));
+  for (auto& s : made.shape.replicas[0].stages)
+    CHECK(s.blocks.size() == (s.node == node_id{1} ? 4 : 2));
 }
 
 TEST_CASE("a node that would hold the others up is a spare, with the reason", "[core][plan]") {
   auto made = workplace(2).with(3).with(1, 0.01).made();
   CHECK(made.spares == std::vector<node_id>{{4}});
-  CHECK_THAT(made.reason, Catch::Contains("node 4 is spare: with all nodes at work a step would take"));
+  CHECK_THAT(made.reason,
+             Catch::Contains("node 4 is spare: with all nodes at work a step would take"));
 }
 
 TEST_CASE("ranges of micro-batches end at leaves when that costs little", "[core][plan]") {
@@ -180,7 +186,8 @@ TEST_CASE("ranges of micro-batches end at leaves when that costs little", "[core
   CHECK(shares(two.with(2).made().shape) == counts{6, 6});
 }
 
-TEST_CASE("a fixed depth is kept, and what is left over makes a shallower replica", "[core][plan]") {
+TEST_CASE("a fixed depth is kept, and what is left over makes a shallower replica",
+          "[core][plan]") {
   auto shape = [](std::uint32_t depth, std::uint32_t nodes) {
     workplace fixed;
     fixed.job.parallelism.depth = depth;
@@ -209,7 +216,8 @@ TEST_CASE("nodes_min holds the job, nodes_max makes spares", "[core][plan]") {
   limited.job.parallelism.nodes_min = 3;
   limited.with(2);
   CHECK(limited.failed().code == errc::too_few_nodes);
-  CHECK_THAT(limited.failed().text, Catch::Contains("2 nodes here, parallelism.nodes_min asks for 3"));
+  CHECK_THAT(limited.failed().text,
+             Catch::Contains("2 nodes here, parallelism.nodes_min asks for 3"));
   limited.with(1).made();
   limited.job.parallelism.nodes_max = 3;
   auto made = limited.with(2).made();
@@ -232,7 +240,8 @@ TEST_CASE("nodes_max keeps the nodes that hold something, and the fast ones", "[
 }
 
 TEST_CASE("memory decides how deep the model must be cut", "[core][plan]") {
-  // A stage of k blocks: 4 MiB of parameters, of gradients and of each partial sum; 8 of state; a stash.
+  // A stage of k blocks: 4 MiB of parameters, of gradients and of each partial sum; 8 of state; a
+  // stash.
   workplace small;
   auto whole = stage_bytes(small.profile, {0, 8}, 1, 1, false);
   CHECK(whole == reserve + 8 * (2 * 4 + 4 + 8 + 1) * mebibyte);
@@ -246,7 +255,8 @@ TEST_CASE("memory decides how deep the model must be cut", "[core][plan]") {
     small.with(1, 1, whole - 1);
     auto refused = small.failed();
     CHECK(refused.code == errc::too_few_nodes);
-    CHECK_THAT(refused.text, Catch::Contains("the model does not fit on 1 node") && Catch::Contains("too little"));
+    CHECK_THAT(refused.text, Catch::Contains("the model does not fit on 1 node") &&
+                               Catch::Contains("too little"));
   }
   SECTION("a byte too few for the only possible stage, and the byte that was missing") {
     workplace one(1);
@@ -262,7 +272,8 @@ TEST_CASE("memory decides how deep the model must be cut", "[core][plan]") {
     small.with(3, 1, 1000 * mebibyte);
     auto refused = small.failed();
     CHECK(refused.code == errc::no_memory);
-    CHECK_THAT(refused.text, Catch::Contains("block 5 (block 5) alone needs") && Catch::Contains("nodes.memory"));
+    CHECK_THAT(refused.text,
+               Catch::Contains("block 5 (block 5) alone needs") && Catch::Contains("nodes.memory"));
   }
   SECTION("a fixed depth that cannot fit is told as such") {
     small.job.parallelism.depth = 1;
@@ -275,7 +286,8 @@ TEST_CASE("memory decides how deep the model must be cut", "[core][plan]") {
     small.with(2).with(1, 1, reserve);
     auto made = small.made();
     CHECK(made.spares == std::vector<node_id>{{3}});
-    CHECK_THAT(made.reason, Catch::Contains("node 3 is spare: it may use 350 MiB, the smallest block needs"));
+    CHECK_THAT(made.reason,
+               Catch::Contains("node 3 is spare: it may use 350 MiB, the smallest block needs"));
   }
   SECTION("a small node takes a small stage") {
     small.job.parallelism.depth = 2;
@@ -358,7 +370,8 @@ TEST_CASE("what is there already stays where it is", "[core][plan]") {
     cut.profile.blocks[4].forward -= 1ms;
     cut.present.replicas = {{{{node_id{2}, {0, 4}}, {node_id{1}, {4, 8}}}, {0, 16}}};
     CHECK(cut.made().shape == cut.present);
-    cut.present.replicas[0].stages[0].blocks.end = cut.present.replicas[0].stages[1].blocks.begin = 5;
+    cut.present.replicas[0].stages[0].blocks.end = cut.present.replicas[0].stages[1].blocks.begin =
+      5;
     CHECK(cut.made().shape != cut.present);  // a quarter slower is too much
   }
   SECTION("nodes of other speeds do not change places") {
@@ -367,7 +380,8 @@ TEST_CASE("what is there already stays where it is", "[core][plan]") {
     mixed.with(1, 2).with(1, 1);
     mixed.profile.blocks.resize(6);
     mixed.present.replicas = {{{{node_id{2}, {0, 4}}, {node_id{1}, {4, 6}}}, {0, 16}}};
-    for (auto& s : first_chain(mixed.made())) CHECK(s.blocks.size() == (s.node == node_id{1} ? 4 : 2));
+    for (auto& s : first_chain(mixed.made()))
+      CHECK(s.blocks.size() == (s.node == node_id{1} ? 4 : 2));
   }
   SECTION("a present layout of another job is not kept") {
     workplace other;
@@ -387,12 +401,18 @@ TEST_CASE("the order of the nodes does not matter", "[core][plan]") {
 }
 
 TEST_CASE("a speed that was not measured counts as usual", "[core][plan]") {
-  auto made = workplace().with(1).with(1, 0).with(1, -1).with(1, std::numeric_limits<double>::quiet_NaN()).made();
+  auto made = workplace()
+                .with(1)
+                .with(1, 0)
+                .with(1, -1)
+                .with(1, std::numeric_limits<double>::quiet_NaN())
+                .made();
   CHECK(made.spares.empty());
   CHECK(depths(made.shape) == depths(workplace().with(4).made().shape));
 }
 
-TEST_CASE("any nodes and any profile give a sound layout through a life of losses and arrivals", "[core][plan]") {
+TEST_CASE("any nodes and any profile give a sound layout through a life of losses and arrivals",
+          "[core][plan]") {
   rng random(11);
   for (int life = 0; life < 60; ++life) {
     workplace any(std::uint32_t(1 + random.below(14)));
@@ -416,15 +436,17 @@ TEST_CASE("any nodes and any profile give a sound layout through a life of losse
         any.nodes.erase(any.nodes.begin() + long(random.below(any.nodes.size())));
       auto result = plan(any.profile, any.nodes, any.present, any.job);
       if (!result) {
-        CHECK((result.error().code == errc::too_few_nodes || result.error().code == errc::no_memory));
+        CHECK(
+          (result.error().code == errc::too_few_nodes || result.error().code == errc::no_memory));
         continue;
       }
       auto made = any.made();
       // Every stage fits, whatever its schedule stashes.
       for (auto& replica : made.shape.replicas)
         for (auto& s : replica.stages) {
-          auto memory = std::find_if(any.nodes.begin(), any.nodes.end(), [&](auto& n) { return n.node == s.node; })
-                          ->memory_bytes;
+          auto memory = std::find_if(any.nodes.begin(), any.nodes.end(), [&](auto& n) {
+                          return n.node == s.node;
+                        })->memory_bytes;
           auto least = stage_bytes(any.profile, s.blocks, 1, 1, any.job.training.recompute);
           if (memory != 0) CHECK(least <= memory);
         }

@@ -34,8 +34,7 @@ struct replica_sums {
   std::vector<std::string> slots;
   accumulation how;
 
-  replica_sums(const reduction_tree& tree, index_range range)
-      : how(accumulate(tree, range)) {
+  replica_sums(const reduction_tree& tree, index_range range) : how(accumulate(tree, range)) {
     slots.resize(how.slot_count);
     auto next = range.begin;
     for (auto& action : how.actions) {
@@ -120,12 +119,13 @@ TEST_CASE("every cut into replicas adds in the order of the one-piece tree", "[c
       auto expected = drawn(tree);
       std::vector<index_range> cut;
       // Four ranges of all sizes where that is affordable, three elsewhere.
-      for_each_cut(n, leaf <= 4 || n <= 12 ? 4 : 3, cut, [&](const std::vector<index_range>& ranges) {
-        if (auto total = summed(tree, ranges); total != expected) {
-          CAPTURE(n, leaf, ranges.size());
-          REQUIRE(total == expected);
-        }
-      });
+      for_each_cut(n, leaf <= 4 || n <= 12 ? 4 : 3, cut,
+                   [&](const std::vector<index_range>& ranges) {
+                     if (auto total = summed(tree, ranges); total != expected) {
+                       CAPTURE(n, leaf, ranges.size());
+                       REQUIRE(total == expected);
+                     }
+                   });
     }
 }
 

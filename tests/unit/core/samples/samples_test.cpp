@@ -11,7 +11,8 @@ using namespace shoal::core;
 
 namespace {
 
-std::vector<std::uint64_t> permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t count) {
+std::vector<std::uint64_t> permutation(std::uint64_t seed, std::uint64_t epoch,
+                                       std::uint64_t count) {
   std::vector<std::uint64_t> order(count);
   for (std::uint64_t i = 0; i < count; ++i) order[i] = shuffled(seed, epoch, count, i);
   return order;

@@ -27,8 +27,8 @@ std::vector<std::uint32_t> peaks(const schedule_options& options) {
   return all;
 }
 
-/// The time at which the last action ends, when forward takes `f[s]` and backward `b[s]` on stage s,
-/// and sending takes no time. Written apart from the validator: times, not readiness.
+/// The time at which the last action ends, when forward takes `f[s]` and backward `b[s]` on stage
+/// s, and sending takes no time. Written apart from the validator: times, not readiness.
 long makespan(const schedule& plan, const std::vector<long>& f, const std::vector<long>& b) {
   auto stage_count = plan.stages.size();
   std::vector<std::map<stage_action, long>> end(stage_count);
@@ -103,7 +103,8 @@ TEST_CASE("an unknown name is refused with the nearest one", "[core][schedule]")
   CHECK_THAT(made.error().text, Catch::Contains("did you mean \"1f1b-eager\""));
   CHECK(stash_peak_of({.name = "1f1b_eager"}, 0).error().code == errc::config);
   CHECK_THAT(generate({.name = "Gpip"}).error().text, Catch::Contains("did you mean \"gpipe\""));
-  CHECK_THAT(generate({.name = ""}).error().text, Catch::Contains("\"gpipe\", \"1f1b\", \"1f1b-eager\""));
+  CHECK_THAT(generate({.name = ""}).error().text,
+             Catch::Contains("\"gpipe\", \"1f1b\", \"1f1b-eager\""));
 }
 
 TEST_CASE("every generated schedule is valid", "[core][schedule]") {
@@ -128,13 +129,19 @@ TEST_CASE("every generated schedule is valid", "[core][schedule]") {
             }
 }
 
-TEST_CASE("GPipe stashes all micro-batches, 1F1B one for each stage that follows", "[core][schedule]") {
+TEST_CASE("GPipe stashes all micro-batches, 1F1B one for each stage that follows",
+          "[core][schedule]") {
   for (stage_index p = 1; p <= 6; ++p)
     for (std::uint32_t m = 0; m <= 16; ++m)
       for (bool recompute : {false, true}) {
-        auto gpipe = peaks({.name = "gpipe", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = recompute});
-        auto classic = peaks({.name = "1f1b", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = recompute});
-        auto eager = peaks({.name = "1f1b-eager", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = recompute});
+        auto gpipe = peaks(
+          {.name = "gpipe", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = recompute});
+        auto classic = peaks(
+          {.name = "1f1b", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = recompute});
+        auto eager = peaks({.name = "1f1b-eager",
+                            .stage_count = p,
+                            .micro_batches = {3, 3 + m},
+                            .recompute = recompute});
         for (stage_index r = 0; r < p; ++r) {
           CHECK(gpipe[r] == m);
           CHECK(classic[r] == std::min(m, p - r));
@@ -199,24 +206,27 @@ TEST_CASE("an altered schedule is refused with stage and action", "[core][schedu
         auto bad = good;
         bad.stages[s].push_back(good.stages[s][i]);
         auto text = refusal(bad, options);
-        CHECK_THAT(text, Catch::Contains("stage " + std::to_string(s) + ", " + text_of({good.stages[s][i]}) +
-                                         ": it comes twice"));
+        CHECK_THAT(text, Catch::Contains("stage " + std::to_string(s) + ", " +
+                                         text_of({good.stages[s][i]}) + ": it comes twice"));
       }
   }
   SECTION("a micro-batch of another replica") {
     auto bad = good;
     bad.stages[1].push_back({action_kind::forward, 6});
-    CHECK_THAT(refusal(bad, options), Catch::Contains("stage 1, F6: this micro-batch is not the replica's"));
+    CHECK_THAT(refusal(bad, options),
+               Catch::Contains("stage 1, F6: this micro-batch is not the replica's"));
     bad = good;
     bad.stages[1].push_back({action_kind::validate, 2});
-    CHECK_THAT(refusal(bad, options), Catch::Contains("stage 1, V2: this micro-batch is not the replica's"));
+    CHECK_THAT(refusal(bad, options),
+               Catch::Contains("stage 1, V2: this micro-batch is not the replica's"));
   }
   SECTION("backward before forward") {
     auto bad = good;
     auto& order = bad.stages[2];
     std::iter_swap(std::find(order.begin(), order.end(), stage_action{action_kind::forward, 3}),
                    std::find(order.begin(), order.end(), stage_action{action_kind::backward, 3}));
-    CHECK_THAT(refusal(bad, options), Catch::Contains("stage 2, B3: its forward pass has not come yet"));
+    CHECK_THAT(refusal(bad, options),
+               Catch::Contains("stage 2, B3: its forward pass has not come yet"));
   }
   SECTION("backward passes out of order") {
     auto bad = generate({.name = "gpipe", .stage_count = 3, .micro_batches = {2, 6}}).value();
@@ -234,7 +244,8 @@ TEST_CASE("an altered schedule is refused with stage and action", "[core][schedu
     auto& again = bad.stages[0];
     again.erase(std::find(again.begin(), again.end(), stage_action{action_kind::recompute, 5}));
     again.insert(again.begin(), {action_kind::recompute, 5});
-    CHECK_THAT(refusal(bad, options), Catch::Contains("stage 0, R5: its forward pass has not come yet"));
+    CHECK_THAT(refusal(bad, options),
+               Catch::Contains("stage 0, R5: its forward pass has not come yet"));
   }
   SECTION("a stage is missing or too many") {
     auto bad = good;
@@ -257,13 +268,16 @@ TEST_CASE("a deadlock is found though each stage by itself is in order", "[core]
 
   // A cycle through validation.
   options.validation_micro_batches = {0, 1};
-  schedule crossed{{{{k::validate, 0}, {k::forward, 0}, {k::forward, 1}, {k::backward, 0}, {k::validate, 0}},
-                    {}}};
-  crossed.stages[0] = {{k::forward, 0}, {k::backward, 0}, {k::validate, 0}, {k::forward, 1}, {k::backward, 1}};
-  crossed.stages[1] = {{k::forward, 0}, {k::validate, 0}, {k::backward, 0}, {k::forward, 1}, {k::backward, 1}};
+  schedule crossed{
+    {{{k::validate, 0}, {k::forward, 0}, {k::forward, 1}, {k::backward, 0}, {k::validate, 0}}, {}}};
+  crossed.stages[0] = {
+    {k::forward, 0}, {k::backward, 0}, {k::validate, 0}, {k::forward, 1}, {k::backward, 1}};
+  crossed.stages[1] = {
+    {k::forward, 0}, {k::validate, 0}, {k::backward, 0}, {k::forward, 1}, {k::backward, 1}};
   CHECK_THAT(refusal(crossed, options), Catch::Contains("deadlock"));
   // Validation may come later where all agree.
-  crossed.stages[1] = {{k::forward, 0}, {k::backward, 0}, {k::validate, 0}, {k::forward, 1}, {k::backward, 1}};
+  crossed.stages[1] = {
+    {k::forward, 0}, {k::backward, 0}, {k::validate, 0}, {k::forward, 1}, {k::backward, 1}};
   CHECK(validate(crossed, options));
 }
 
