@@ -1,0 +1,76 @@
+#include "app/node_parts.hpp"
+
+#include "app/config/job_file.hpp"
+#include "app/config/job_text.hpp"
+#include "torch/registry.hpp"
+#include "torch/runner/stage_runner.hpp"
+
+namespace shoal::app {
+
+result<std::unique_ptr<node_parts>> node_parts::make(const std::string& job_text, std::uint64_t job_digest,
+                                                     const trainer& mine, transport::listening_port at,
+                                                     std::function<void(core::runner_event)> sink,
+                                                     std::function<void(const std::string&)> log) {
+  std::unique_ptr<node_parts> parts(new node_parts);
+  TRY(parts->job_, parse_canonical(job_text));
+  auto& job = parts->job_;
+  TRY(parts->model_, engine::make_model(mine, job.model));
+  TRY(parts->data_, engine::open_data(mine, job));
+  TRY_VOID(engine::check_job(job, parts->model_, *parts->data_));
+  parts->bits_ = bits_text(job, parts->data_->fingerprint());
+  if (text_digest(parts->bits_) != job_digest)
+    return {errc::data, "the data at " + job.data.path + " is not what the supervisor has; copy its files here"};
+  transport::tcp_options options;
+  options.job = job_digest;
+  options.frame_bytes_max = job.network.frame_bytes_max.value;
+  options.emulate = job.emulate;
+  options.log = [log](transport::log_level level, const std::string& sentence) {
+    if (level == transport::log_level::warning && log) log(sentence);
+  };
+  TRY(parts->plane_, transport::make_tcp_plane(std::move(options), std::move(at)));
+  parts->folder_ = std::make_unique<storage::checkpoint_folder>(job.checkpoint.folder);
+  parts->store_ = std::make_unique<storage::folder_store>(*parts->folder_, parts->bits_);
+  parts->writer_ = std::make_unique<storage::snapshot_writer>(*parts->folder_);
+  parts->runner_ = engine::make_stage_runner({.job = job,
+                                              .model = parts->model_,
+                                              .data = *parts->data_,
+                                              .plane = *parts->plane_,
+                                              .store = *parts->store_,
+                                              .sink = std::move(sink)});
+  return parts;
+}
+
+node_parts::~node_parts() {
+  // The runner first: it calls the plane and the store. The plane next: it calls the runner's sink,
+  // which must be there until it is gone, so the runner's own destructor detaches itself.
+  writer_.reset();
+  plane_.reset();
+  runner_.reset();
+}
+
+actors::node_engine node_parts::engine() {
+  return {.job = job_,
+          .runner = runner_.get(),
+          .block_count = static_cast<std::uint32_t>(model_.size()),
+          .write = [this](core::runner_snapshot snapshot, std::function<void(core::parts_written)> done) {
+            writer_->submit(std::move(snapshot), std::move(done));
+          },
+          .complete = [this](step_id step, std::vector<core::checkpoint_part> parts,
+                             std::function<void(result<void>)> done) {
+            complete(step, std::move(parts), done);
+          }};
+}
+
+void node_parts::complete(step_id step, std::vector<core::checkpoint_part> parts,
+                          const std::function<void(result<void>)>& done) {
+  core::manifest m;
+  m.job_text = bits_;
+  m.step = step;
+  std::vector<std::uint64_t> digests;
+  for (auto& part : parts) digests.push_back(part.digest);
+  m.weights_digest = core::model_digest(digests);
+  m.parts = std::move(parts);
+  done(folder_->write_manifest(m));
+}
+
+}  // namespace shoal::app
