@@ -1,7 +1,5 @@
 #include "transport/sink_gate.hpp"
 
-#include <algorithm>
-
 #include "base/assert.hpp"
 
 namespace shoal::transport {
@@ -13,38 +11,38 @@ void sink_gate::attach(core::tensor_sink& sink) {
 }
 
 void sink_gate::open(view_id view) {
-  std::lock_guard lock(mutex_);
-  SHOAL_ASSERT(sink_ && view);
-  newest_ = view;
+  SHOAL_ASSERT(view);
   dead_ = view.before();
+  std::lock_guard lock(mutex_);
+  SHOAL_ASSERT(sink_);
+  newest_ = view;
   broken_.clear();
 }
 
 void sink_gate::halt() {
-  std::lock_guard lock(mutex_);
-  dead_ = std::max(dead_, newest_);
+  // Whoever opens and halts at the same time gets either order; one caller gets his own.
+  auto newest = newest_.load();
+  if (newest > dead_.load()) dead_ = newest;
+  wait_for_running_call();
 }
 
 void sink_gate::close() {
-  std::lock_guard lock(mutex_);
   closed_ = true;
+  wait_for_running_call();
 }
 
-bool sink_gate::live(view_id view) const {
-  std::lock_guard lock(mutex_);
-  return !closed_ && view > dead_;
-}
+bool sink_gate::live(view_id view) const { return !closed_ && view > dead_.load(); }
 
 core::admission sink_gate::admit(node_id from, const core::frame_header& header) {
   std::lock_guard lock(mutex_);
-  if (closed_ || header.view <= dead_) return {.what = core::admission::kind::drop, .into = {}, .reason = {}};
+  if (!live(header.view)) return {.what = core::admission::kind::drop, .into = {}, .reason = {}};
   if (!sink_) return {.what = core::admission::kind::later, .into = {}, .reason = {}};
   return sink_->admit(from, header);
 }
 
 void sink_gate::arrived(node_id from, const core::frame_header& header, core::shared_bytes payload) {
   std::lock_guard lock(mutex_);
-  if (!closed_ && sink_ && header.view > dead_) sink_->arrived(from, header, std::move(payload));
+  if (sink_ && live(header.view)) sink_->arrived(from, header, std::move(payload));
 }
 
 void sink_gate::broken(view_id view, node_id peer, error why) {

@@ -9,6 +9,7 @@
 // View numbers only grow, so "dead" is one number. A frame of a later view than the open one is the
 // sink's to judge: its sender has merely opened the view before we did.
 
+#include <atomic>
 #include <mutex>
 #include <set>
 
@@ -43,14 +44,17 @@ public:
   void opened(view_id view);
 
 private:
-  bool current(view_id view) const { return !closed_ && sink_ && view == newest_ && view > dead_; }
+  bool current(view_id view) const { return sink_ && view == newest_.load() && live(view); }
+  void wait_for_running_call() { std::lock_guard lock(mutex_); }
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;  // held during each call to the sink
   core::tensor_sink* sink_ = nullptr;
-  view_id newest_;  // given to open() last
-  view_id dead_;    // this one and all before
-  bool closed_ = false;
   std::set<node_id> broken_;  // in newest_
+  // Readable without the lock, and written before it is taken: a plane's thread that calls the sink
+  // again and again might otherwise win the lock again and again.
+  std::atomic<view_id> newest_{};  // given to open() last
+  std::atomic<view_id> dead_{};    // this one and all before
+  std::atomic<bool> closed_ = false;
 };
 
 }  // namespace shoal::transport
