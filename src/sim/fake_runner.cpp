@@ -94,7 +94,7 @@ void fake_runner::start_round() {
 }
 
 void fake_runner::run_forward(micro_batch_index g, std::uint64_t activation) {
-  work(some(500us, 4ms), [this, g, activation]() mutable {
+  work(some(1ms, 20ms), [this, g, activation]() mutable {
     auto& inputs = inputs_[g];
     for (auto b = blocks().begin; b < blocks().end; ++b) {
       inputs.push_back(activation);
@@ -111,7 +111,7 @@ void fake_runner::run_forward(micro_batch_index g, std::uint64_t activation) {
 }
 
 void fake_runner::run_backward(micro_batch_index g, std::uint64_t from_right) {
-  work(some(500us, 6ms), [this, g, from_right]() mutable {
+  work(some(1ms, 30ms), [this, g, from_right]() mutable {
     for (auto b = blocks().end; b-- > blocks().begin;) {
       auto weights = state_.blocks[b];
       own_[b].sum += gradient(from_right, inputs_[g][b - blocks().begin], weights);
@@ -240,6 +240,9 @@ void fake_runner::arrived(int from, const frame& f) {
 void fake_runner::broken(int peer) {
   auto node = node_at(peer);
   if (!node || node == self_.node || phase_ == phase::held || phase_ == phase::failed) return;
+  core::place at;
+  bool serves_only = !core::find_place(plan_.shape, node, at);
+  if (serves_only && phase_ != phase::preparing) return;  // we have what we wanted of it
   fail(errc::unreachable, "the connection to node " + std::to_string(node.value) + " ended", node);
 }
 

@@ -137,7 +137,7 @@ void bad_luck::crash_supervisor(bool at_persist) {
 
 void bad_luck::restart_supervisor_when_dead() {
   if (!world_.supervisor->alive())
-    world_.loop.after(world_.some(10ms, 1500ms), [&w = world_] {
+    world_.loop.after(world_.some(10ms, world_.below(2) == 0 ? 200ms : 1500ms), [&w = world_] {
       if (!w.supervisor->alive() && !w.finished) w.start_supervisor();
     });
 }

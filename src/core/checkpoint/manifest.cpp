@@ -59,7 +59,7 @@ replica_index writer_of(block_index block, std::uint32_t replica_count) {
 part_collector::part_collector(std::uint32_t block_count) : block_count_(block_count) {}
 
 std::optional<std::vector<checkpoint_part>> part_collector::add(const parts_written& report) {
-  if (report.step <= newest_complete_ && newest_complete_) return std::nullopt;
+  if (report.step < newest_complete_) return std::nullopt;  // the same one may be written again
   auto found = std::ranges::find(open_, report.step, &generation::step);
   if (!report.failure.empty()) {  // the generation is dropped; a later report of it opens it again
     if (found != open_.end()) open_.erase(found);

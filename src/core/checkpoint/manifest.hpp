@@ -37,7 +37,8 @@ class part_collector {
 public:
   explicit part_collector(std::uint32_t block_count);
   /// Takes in a report. Returns the parts in chain order once all blocks of that step are there.
-  /// A step older than the newest complete one is dropped; at most two generations are kept.
+  /// A step older than the newest complete one is dropped; that one itself may be written again,
+  /// when it turned out damaged. At most two generations are kept.
   std::optional<std::vector<checkpoint_part>> add(const parts_written& report);
 
 private:

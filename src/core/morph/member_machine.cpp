@@ -295,6 +295,8 @@ void member_machine::hear(node_id from, const verdict& word, actions& out) {
 
 void member_machine::on(time_point, const peer_lost& event, actions& out) {
   if (!works(doing_) || find_member(event.peer) == nullptr) return;
+  place at;  // a node that only served us its blocks may go once we have them
+  if (!find_place(plan_.shape, event.peer, at) && doing_ != activity::preparing) return;
   happened(runner_failed{plan_.view, {errc::unreachable, event.reason}, event.peer, {}}, out);
 }
 

@@ -27,6 +27,7 @@ struct roster_node {
   time_point last_heard{};
   std::optional<time_point> link_ended;  ///< by itself: the node died, or will knock again soon
   heartbeat beat;         ///< newest
+  time_point idle_since{};  ///< a member of the running view: has not been training since
   standing stood;         ///< newest
 
   /// The node as others see it.

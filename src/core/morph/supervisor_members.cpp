@@ -214,7 +214,7 @@ void supervisor_machine::impl::watch() {
     if (node == nullptr || node->who != change.who) continue;
     bool was_stuck = node->stuck;
     node->suspect = change.now_is == health::suspect;
-    node->stuck = change.now_is == health::stuck;
+    node->stuck = change.now_is == health::stuck || (was_stuck && node->suspect);
     if (node->stuck && !was_stuck)
       say(report_kind::stuck, name_of(change.who.node) + " " + change.reason, change.who.node);
     if (change.now_is != health::dead || !node->alive) continue;

@@ -31,6 +31,12 @@ void supervisor_machine::impl::take(roster_node& node, const heartbeat& word) {
   node.beat = word;
   detector_.heard(word, now_);
   tell(node, lease{ledger_.term, view_, word.at_ns});
+  // A safety net: whatever was lost, a member that does not train is asked where it stands.
+  bool trains = word.doing == activity::training && word.view == view_;
+  if (trains || state_ != job_state::running || !in_shape(node.who.node))
+    node.idle_since = now_;
+  else if (now_ - node.idle_since > job_.timeouts.answer)
+    begin_halting(name_of(node.who.node) + " does not train the view that it was told to", false);
 }
 
 void supervisor_machine::impl::take(roster_node& node, const decided& word) {
@@ -158,7 +164,8 @@ void supervisor_machine::impl::take(roster_node&, const checkpoint_done& word) {
       try_last_checkpoint_again(word.failure);
     return;
   }
-  if (known) return;
+  bool old = !checkpoints_.empty() && word.step < checkpoints_.back();
+  if (known || old) return;  // an old one may be deleted already: its word comes again at welcome
   checkpoints_.push_back(word.step);
   std::ranges::sort(checkpoints_);
   auto in_use = state_ == job_state::preparing ? next_->line.meet : step_id{};

@@ -35,13 +35,14 @@ void supervisor_machine::impl::start_when_enough() {
 
 /// After a restart: when everyone trains the view of the ledger, nothing needs to be done.
 void supervisor_machine::impl::adopt_when_whole() {
-  bool whole = true, broken = false;
+  bool whole = true, broken = false, absent = false;
   for (auto& m : ledger_.members) {
     auto node = roster_.find(m.who.node);
     bool trains = node != nullptr && node->alive && node->who == m.who &&
                   node->stood.doing == activity::training && node->stood.view == ledger_.running;
     whole = whole && trains;
     broken = broken || (node != nullptr && node->alive && !trains);
+    absent = absent || (node != nullptr && !node->alive && !node->exited);
   }
   if (whole) {
     state_ = job_state::running;
@@ -53,7 +54,7 @@ void supervisor_machine::impl::adopt_when_whole() {
     return change_noticed();
   }
   bool late = now_ - reign_began_ >= job_.timeouts.failure + job_.timeouts.gather;
-  if (!broken && !late) return;
+  if (!late && (!broken || absent)) return;  // who is under way brings blocks
   if (roster_.alive().empty()) return hold("no node has come back yet");
   begin_halting(broken ? "a node of the last view does not train it any more"
                        : "not all nodes of the last view came back",
@@ -250,6 +251,8 @@ void supervisor_machine::impl::take(roster_node& node, const ready& word) {
 }
 
 void supervisor_machine::impl::take(roster_node& node, const failed& word) {
+  if (state_ == job_state::running || state_ == job_state::draining)  // it crossed our commit
+    return take(node, trouble{word.from, word.view, word.suspect, word.reason});
   if (state_ != job_state::preparing || word.view != view_) return;
   if (!next_->recipients.contains(node.who.node)) return;
   auto text = name_of(node.who.node) + " could not get ready: " + word.reason;
@@ -306,6 +309,7 @@ void supervisor_machine::impl::commit_view() {
   reached_ = prepared.line.meet;
   ++morphs_;
   clock_.committed(now_);
+  for (auto& m : ledger_.members) roster_.find(m.who.node)->idle_since = now_;
   for (auto id : prepared.recipients) {
     auto& node = *roster_.find(id);
     if (in_shape(id) || !node.leaving) {
