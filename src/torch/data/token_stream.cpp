@@ -78,7 +78,7 @@ result<void> token_stream::check(std::uint64_t vocabulary) const {
 }
 
 std::uint64_t token_stream::fingerprint(std::uint64_t seed) const {
-  constexpr std::uint64_t whole_max = std::uint64_t{1} << 30, chunk = std::uint64_t{1} << 20, chunks = 1024;
+  constexpr std::uint64_t whole_max = std::uint64_t{1} << 30, chunk = std::uint64_t{1} << 20, chunks = 256;
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
   XXH3_64bits_reset_withSeed(state.get(), seed);
   auto total = bytes();

@@ -45,7 +45,7 @@ public:
   /// Reads everything once: the first token not below `vocabulary` as `errc::data`.
   result<void> check(std::uint64_t vocabulary) const;
 
-  /// Continues a digest of the contents. Whatever lies above 1 GiB is sampled: 1,024 chunks of
+  /// Continues a digest of the contents. Whatever lies above 1 GiB is sampled: 256 chunks of
   /// 1 MiB, evenly spread, stand for the whole. The number of bytes is always part of it.
   std::uint64_t fingerprint(std::uint64_t seed) const;
 

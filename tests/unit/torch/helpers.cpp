@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "torch/threads.hpp"
+
 namespace shoal::engine::test {
 
 core::job_options small_job(const std::string& kind, double dropout) {
@@ -21,14 +23,14 @@ core::job_options small_job(const std::string& kind, double dropout) {
   return job;
 }
 
-micro_batch small_data::make(std::span<const std::uint64_t> samples, std::uint64_t factor) const {
+micro_batch small_data::make(std::span<const std::uint64_t> samples, std::uint64_t first) const {
   auto rows = static_cast<std::int64_t>(samples.size()), columns = std::int64_t{job_.model.seq_len};
   micro_batch batch{at::empty({rows, columns}, at::kLong), at::empty({rows, columns}, at::kLong)};
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < columns; ++c) {
       auto token = [&](std::int64_t i) {
         auto sample = samples[static_cast<std::size_t>(r)];
-        return static_cast<std::int64_t>((sample * factor + static_cast<std::uint64_t>(i * i)) %
+        return static_cast<std::int64_t>(((first + sample) * 3 + static_cast<std::uint64_t>(i * i)) %
                                          job_.model.vocab_size);
       };
       batch.inputs[r][c] = token(c);
@@ -38,6 +40,7 @@ micro_batch small_data::make(std::span<const std::uint64_t> samples, std::uint64
 }
 
 whole_model::whole_model(const core::job_options& of) : job(of), model(must_make(of.model)) {
+  configure_threads(job.training);  // idle threads that spin would make the tests slow
   for (block_index b = 0; b < model.size(); ++b) {
     blocks.push_back(std::make_unique<block_runtime>(job, *model[b], b));
     blocks.back()->initialize();
