@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -117,6 +118,8 @@ tensors block_runtime::run(tensors inputs, pass& p) const {
     return outputs;
   } catch (const c10::Error& e) {
     TORCH_CHECK(false, "block \"", description_->name(), "\": ", e.what_without_backtrace());
+  } catch (const std::exception& e) {
+    TORCH_CHECK(false, "block \"", description_->name(), "\": ", e.what());
   }
 }
 

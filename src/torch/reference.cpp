@@ -9,7 +9,7 @@
 
 #include "base/assert.hpp"
 #include "core/messages.hpp"
-#include "core/step/decide.hpp"
+#include "torch/errors.hpp"
 #include "torch/numbers.hpp"
 #include "torch/threads.hpp"
 
@@ -72,14 +72,14 @@ result<step_info> reference_trainer::round(step_id step) {
   core::round_facts facts{step, {}, {}, std::nullopt};
   for (micro_batch_index g = 0; g < job_->training.micro_batches; ++g) {
     TRY(auto batch, read([&] { return data_->get(core::samples_of(order(data_->size()), step, g)); }));
-    facts.losses.push_back(train(batch, step, g));
+    facts.losses.push_back(train(batch, facts, g));
   }
   complete_sums();
   for (std::size_t b = 0; b < blocks_.size(); ++b)
     facts.squared_norms.push_back(blocks_[b]->squared_norm(ties_.counts[b]));
 
-  auto verdict = core::judge(*job_, facts).what;
-  if (verdict.what == core::decision::abort) return not_finite(step, facts.losses);
+  auto [verdict, offence] = core::judge(*job_, facts);
+  if (verdict.what == core::decision::abort) return not_finite(step, offence);
   info.loss = verdict.loss.value();
   info.gradient_norm = verdict.gradient_norm.value();
   info.learning_rate = verdict.learning_rate.value();
@@ -89,13 +89,16 @@ result<step_info> reference_trainer::round(step_id step) {
   return info;
 }
 
-/// One micro-batch forward and backward through all blocks; gradients go into the sums.
-double reference_trainer::train(const micro_batch& batch, step_id step, micro_batch_index g) {
+/// One micro-batch forward and backward through all blocks; gradients go into the sums. Notes the
+/// first output that is not finite.
+double reference_trainer::train(const micro_batch& batch, core::round_facts& facts, micro_batch_index g) {
   std::vector<forward_record> records;
   tensors boundary;
   for (auto& b : blocks_) {
-    records.push_back(b->forward(std::move(boundary), &batch, step, g));
+    records.push_back(b->forward(std::move(boundary), &batch, facts.step, g));
     boundary = records.back().outputs;
+    if (!facts.offence && !std::ranges::all_of(boundary, finite))
+      facts.offence = core::not_finite{g, b->index()};
   }
   auto loss = static_cast<double>(boundary[0].item<float>());
   boundary.clear();  // the loss, which needs no gradient from outside
@@ -135,32 +138,23 @@ std::vector<std::uint64_t> reference_trainer::digests() const {
   return all;
 }
 
-/// Where it began: the first micro-batch whose loss is not finite, run again to find the block, or
-/// else the first block whose gradient is not.
-error reference_trainer::not_finite(step_id step, const std::vector<double>& losses) const {
+error reference_trainer::not_finite(step_id step, const std::optional<core::not_finite>& where) const {
   auto text = "step " + std::to_string(step.value) + ": ";
-  auto advice = "; lower optimizer.lr, or say training.on_not_finite = \"skip\"";
-  for (micro_batch_index g = 0; g < losses.size(); ++g) {
-    if (std::isfinite(losses[g])) continue;
-    auto batch = data_->get(core::samples_of(order(data_->size()), step, g));
-    tensors boundary;
-    for (auto& b : blocks_) {
-      boundary = b->forward(std::move(boundary), &batch, step, g).outputs;
-      if (!std::ranges::all_of(boundary, finite))
-        return {errc::not_finite, text + "the loss of micro-batch " + std::to_string(g) +
-                                      " is not finite, from block \"" + b->description().name() +
-                                      "\" on" + advice};
-    }
-  }
-  for (auto& b : blocks_)
-    if (!finite(b->total()))
-      return {errc::not_finite, text + "the gradient of block \"" + b->description().name() +
-                                    "\" is not finite" + advice};
-  return {errc::not_finite, text + "the gradient norm is beyond float64" + advice};
+  auto advice = "\" is not finite; lower optimizer.lr, or say training.on_not_finite = \"skip\"";
+  if (where)
+    return {errc::not_finite, text + "micro-batch " + std::to_string(where->micro_batch) +
+                                  ": the output of block \"" +
+                                  blocks_[where->block]->description().name() + advice};
+  auto first = std::ranges::find_if(blocks_, [](auto& b) { return !finite(b->total()); });
+  SHOAL_ASSERT(first != blocks_.end());
+  return {errc::not_finite,
+          text + "the gradient of block \"" + (*first)->description().name() + advice};
 }
 
-result<reference_outcome> run_reference(const core::job_options& job, const chain& model,
-                                        const dataset& data, const reference_callback& on_step) {
+namespace {
+
+result<reference_outcome> run(const core::job_options& job, const chain& model, const dataset& data,
+                              const reference_callback& on_step) {
   reference_trainer trainer(job, model, data);
   reference_outcome outcome;
   outcome.block_digests = trainer.digests();
@@ -177,6 +171,17 @@ result<reference_outcome> run_reference(const core::job_options& job, const chai
     TRY(outcome.validation_loss, trainer.validate());
   }
   return outcome;
+}
+
+}  // namespace
+
+result<reference_outcome> run_reference(const core::job_options& job, const chain& model,
+                                        const dataset& data, const reference_callback& on_step) {
+  try {
+    return run(job, model, data, on_step);
+  } catch (const std::exception& e) {
+    return in("reference", error_of(e));
+  }
 }
 
 }  // namespace shoal::engine

@@ -13,6 +13,7 @@
 #include "core/job.hpp"
 #include "core/reduction/tree.hpp"
 #include "core/samples/samples.hpp"
+#include "core/step/decide.hpp"
 #include "shoal/data.hpp"
 #include "shoal/model.hpp"
 #include "shoal/trainer.hpp"
@@ -41,9 +42,9 @@ public:
 
 private:
   core::sample_order order(std::uint64_t count) const;
-  double train(const micro_batch& batch, step_id step, micro_batch_index g);
+  double train(const micro_batch& batch, core::round_facts& facts, micro_batch_index g);
   void complete_sums();
-  error not_finite(step_id step, const std::vector<double>& losses) const;
+  error not_finite(step_id step, const std::optional<core::not_finite>& where) const;
 
   const core::job_options* job_;
   const dataset* data_;
@@ -65,7 +66,8 @@ struct reference_outcome {
 using reference_callback =
     std::function<void(const step_info&, const std::vector<std::uint64_t>& digests_before)>;
 
-/// All rounds of a job, and the closing one. Errors as reference_trainer::round.
+/// All rounds of a job, and the closing one. Errors as reference_trainer::round; `errc::no_memory`;
+/// `errc::internal` with the block's name when a model's forward pass throws.
 result<reference_outcome> run_reference(const core::job_options& job, const chain& model,
                                         const dataset& data, const reference_callback& on_step = {});
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <set>
+#include <stdexcept>
 
 #include "core/messages.hpp"
 #include "torch/data/token_stream.hpp"
@@ -135,7 +136,7 @@ TEST_CASE("a value that is not finite stops the job or skips the step", "[torch]
     CHECK(outcome.error().code == errc::not_finite);
     CHECK_THAT(outcome.error().text, Catch::Contains("step 1:") && Catch::Contains("\"scaled\""));
     CHECK_THAT(outcome.error().text,
-               Catch::Contains(factor == 0 ? "the gradient of block" : "the loss of micro-batch 0"));
+               Catch::Contains(factor == 0 ? "the gradient of block" : "micro-batch 0: the output of block"));
   }
   SECTION("skip") {
     job.training.on_not_finite = core::not_finite_policy::skip;
@@ -150,6 +151,59 @@ TEST_CASE("a value that is not finite stops the job or skips the step", "[torch]
     CHECK(digests == std::set{outcome->digest});
   }
 }
+
+TEST_CASE("an output that is not finite counts, even if the loss forgets it", "[torch]") {
+  struct forgetful final : block {
+    explicit forgetful(bool last) : last_(last) {}
+    std::string name() const override { return last_ ? "last" : "first"; }
+    std::vector<parameter_spec> parameters() const override { return {{name(), {1}, {}}}; }
+    std::vector<tensor_spec> outputs(std::int64_t) const override {
+      return last_ ? std::vector<tensor_spec>{{{}, true}} : std::vector<tensor_spec>{{{1}, true}};
+    }
+    tensors forward(const tensors&, const tensors& w, pass& p) const override {
+      auto infinite = p.data->inputs[0][0].item<std::int64_t>() == 0;
+      return {last_ ? w[0].sum() : w[0] * (infinite ? INFINITY : 1.0f)};
+    }
+    bool last_;
+  };
+  auto job = small_job();
+  chain model;
+  model.push_back(std::make_unique<forgetful>(false));
+  model.push_back(std::make_unique<forgetful>(true));
+  auto outcome = run_reference(job, model, small_data(job));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == errc::not_finite);
+  CHECK_THAT(outcome.error().text, Catch::Contains("the output of block \"first\""));
+}
+
+TEST_CASE("a model that throws is named", "[torch]") {
+  struct broken final : block {
+    std::string name() const override { return "broken"; }
+    std::vector<parameter_spec> parameters() const override { return {}; }
+    std::vector<tensor_spec> outputs(std::int64_t) const override { return {{{}, true}}; }
+    tensors forward(const tensors&, const tensors&, pass&) const override {
+      throw std::logic_error("half done");
+    }
+  };
+  auto job = small_job();
+  chain model;
+  model.push_back(std::make_unique<broken>());
+  auto outcome = run_reference(job, model, small_data(job));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == errc::internal);
+  CHECK_THAT(outcome.error().text, Catch::Contains("block \"broken\": half done"));
+}
+
+#ifndef __SANITIZE_ADDRESS__  // which ends the process at such a request
+TEST_CASE("a model too large for the machine is an error, not an end", "[torch]") {
+  auto job = small_job();
+  job.model.vocab_size = 4000000000;
+  job.model.dim = 4000000;
+  auto outcome = run_reference(job, must_make(job.model), small_data(job));
+  REQUIRE_FALSE(outcome);
+  CHECK(outcome.error().code == errc::no_memory);
+}
+#endif
 
 TEST_CASE("samples that cannot be read end the run with an error of the data", "[torch]") {
   struct broken final : dataset {
