@@ -8,7 +8,9 @@
 //     one decides *at most one more round*. Its stages had reported that round before one of them
 //     halted; the report is a promise that the round can be decided, and the word of a halted
 //     stage cannot be taken back. Decided late or again it has the same content (1), and no
-//     second one can follow, since the halted stage reports no more.
+//     second one can follow, since the halted stage reports no more. The supervisor takes a node
+//     for dead when its connection ended and it does not knock again; so the simulator does not
+//     end a connection and keep the node from knocking at the same time (see old_view_over).
 //  5. A view's number is committed once, with one layout, and by one supervisor.
 //  6. When a view is committed, every member holds all blocks of its stage at one step.
 //  7. Nobody goes back without need: if, among those who take part, every block has a holder at the

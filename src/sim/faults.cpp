@@ -84,7 +84,7 @@ void bad_luck::one_node(int place) {
       return;
     case 1: {
       auto c = node.link();
-      if (!c) return;
+      if (!c || world_.net.is_cut(0, place)) return;
       world_.note("link glitch", where);
       ++world_.outcome.glitches;
       c->lost = true;
@@ -108,6 +108,7 @@ void bad_luck::one_node(int place) {
 }
 
 void bad_luck::cut(int a, int b) {
+  if (a == 0 && !world_.node(b).connected()) return;  // see checker.hpp, 4
   world_.note("cut", static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b));
   ++world_.outcome.cuts;
   world_.net.cut(a, b);

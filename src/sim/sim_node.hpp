@@ -33,6 +33,10 @@ public:
   bool leaving() const { return leaving_; }
   void mark_leaving() { leaving_ = true; }
   std::shared_ptr<connection> link() const { return connection_; }
+  /// Its connection stands, as far as both ends know.
+  bool connected() const {
+    return connection_ && !connection_->lost && connection_->supervisor_open;
+  }
   core::activity doing() const { return member_.doing(); }
 
 private:

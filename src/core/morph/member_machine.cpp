@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "base/assert.hpp"
+#include "base/units.hpp"
 
 namespace shoal::core {
 
@@ -58,9 +59,17 @@ std::vector<member_action> member_machine::tick(time_point now, const runner_pro
   return out;
 }
 
-/// Before anything else happens: a node that was frozen must not act on an old lease.
+/// Before anything else happens: a node that was frozen, or cut off for too long, must not go on
+/// as if nothing had been. To the others it is dead, and they may train without it already.
 void member_machine::keep_lease(time_point now, actions& out) {
-  if (lease_ && now - *lease_ > options_.timeouts.orphan && works(doing_)) stop_work(out);
+  auto stalled = last_call_ ? now - *last_call_ : 0ns;
+  last_call_ = now;
+  if (!works(doing_) || halt_asked_) return;
+  if (stalled > options_.timeouts.failure)
+    tell(trouble{self_, plan_.view, {}, "it was stalled for " + shoal::text_of(stalled)}, out);
+  else if (!lease_ || now - *lease_ <= options_.timeouts.orphan)
+    return;
+  stop_work(out);
 }
 
 // -- the supervisor comes and goes ----------------------------------------------------------------

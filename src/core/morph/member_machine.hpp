@@ -9,7 +9,8 @@
 //      +------------------------------------------------- runner_halted
 //
 // Freshness: commands of a lower term than the highest seen, and anything of a view below the
-// highest heard of, are dropped. A higher view in any message halts the old one.
+// highest heard of, are dropped. A higher view in any message halts the old one. A node that was
+// frozen for longer than timeouts.failure, or unheard for timeouts.orphan, stops by itself.
 //
 // Pure and single-threaded: one owner calls `step` and `tick` and carries out the actions in order.
 
@@ -30,7 +31,7 @@ namespace shoal::core {
 
 /// A connection to a supervisor stands: the machine says hello.
 struct supervisor_found {};
-/// It ended. The shell goes on knocking.
+/// It ended. The shell goes on knocking, with a backoff of at most timeouts.failure.
 struct supervisor_lost {
   std::string reason;
 };
@@ -221,6 +222,7 @@ private:
   standing last_;              // newest answer of the runner
   std::optional<view_id> coordinating_;
   std::vector<view_lead> leads_;
+  std::optional<time_point> last_call_;
   time_point knocked_;               // when the last hello was said
   std::optional<time_point> lease_;  // when the newest heartbeat that was heard had been sent
   std::optional<checkpoint_done> untold_;  // the newest one, told again to each supervisor

@@ -32,6 +32,7 @@ void supervisor_machine::impl::on(const checkpoints_found& event) {
     node.at = m.at;
     node.process = m.process;
     node.last_heard = now_;
+    node.link_ended = now_;
   }
   say(report_kind::supervisor, "reign " + std::to_string(ledger_.term.value) + " begins, " +
                                  std::to_string(checkpoints_.size()) + " checkpoints are usable");

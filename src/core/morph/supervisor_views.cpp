@@ -118,12 +118,16 @@ void supervisor_machine::impl::go_on_when_answered() {
 
 /// A view may start when the old one can decide nothing any more: one of its members has halted
 /// (each round needs all), or all are dead, or have been unheard of for so long that they hold.
+/// Dead is also whose connection ended and who did not knock again: a living node does so within
+/// timeouts.failure, or has found out by then that it was frozen. That leaves one way to train
+/// twice for a while: a network that ends a connection *and* keeps the node from making a new one.
+/// It costs work, not bits; waiting for timeouts.orphan after every crash would cost more.
 bool supervisor_machine::impl::old_view_over(std::string& why) const {
   if (!ledger_.running || old_view_ended_) return true;
   for (auto& m : ledger_.members) {
     auto node = roster_.find(m.who.node);
     if (node == nullptr || node->who != m.who || node->exited) continue;
-    bool dead = node->link_ended && now_ - *node->link_ended > job_.timeouts.failure;
+    bool dead = node->link_ended && now_ - *node->link_ended > 2 * job_.timeouts.failure;
     if (dead || now_ - node->last_heard > job_.timeouts.orphan) continue;
     why = name_of(m.who.node) + " may still train view " + std::to_string(ledger_.running.value) +
           ": it is awaited, or a sign of its death";
