@@ -42,7 +42,7 @@ void console::step(const progress& p, double time_s) {
 
 void console::event(const std::string& sentence) {
   std::lock_guard lock(mutex_);
-  if (options_.quiet) return;
+  if (options_.quiet || sentence.empty()) return;
   clear();
   line(options_.color ? "\033[36m" + sentence + "\033[0m" : sentence);
 }

@@ -31,7 +31,7 @@ public:
   /// A step was decided. On a terminal the line is rewritten; elsewhere a line is written for the
   /// first and last step, and between them at most two a second.
   void step(const progress& p, double time_s);
-  /// Something happened. Stays on the screen.
+  /// Something happened. Stays on the screen. Empty: nothing that people need to know.
   void event(const std::string& sentence);
   /// Shown even when quiet.
   void error(const std::string& sentence);

@@ -44,6 +44,7 @@ TEST_CASE("elsewhere than on a terminal there are plain lines, two a second", "[
   c.step(at(2), 100.1);
   c.step(at(3), 100.6);
   c.event("node 2 has joined");
+  c.event("");
   c.step(at(9), 100.7);
   c.close();
   CHECK(out.text() ==
