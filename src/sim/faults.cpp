@@ -35,6 +35,11 @@ int bad_luck::any_node() {
 
 void bad_luck::strike() {
   int a = any_node(), b = any_node();
+  if (world_.useful_nodes() <= world_.nodes_needed() && world_.below(2) == 0) {
+    ++world_.outcome.joins;
+    world_.spawn_node();
+    return;
+  }
   switch (world_.below(16)) {
     case 0: case 1: case 2: case 3:
       if (a != 0) world_.node(a).crash();

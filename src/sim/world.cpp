@@ -88,7 +88,7 @@ job_options draw_job(rng& random, luck& draw) {
   };
   job_options job;
   draw.block_count = pick({3, 4, 5, 6});
-  job.training.steps = 8 + static_cast<std::uint32_t>(random.below(40));
+  job.training.steps = 10 + static_cast<std::uint32_t>(random.below(50));
   job.training.micro_batches = pick({3, 4, 5, 6, 8});
   job.training.max_norm = 2;
   job.validation.every = pick({0, 0, 3, 5});
@@ -104,8 +104,8 @@ job_options draw_job(rng& random, luck& draw) {
   job.timeouts.answer = 1500ms;
   job.timeouts.prepare = 5s;
   job.timeouts.orphan = std::chrono::seconds(pick({3, 6, 12}));
-  draw.fault_count = static_cast<std::uint32_t>(random.below(24));
-  draw.fault_every = std::chrono::milliseconds(pick({60, 150, 300, 600}));
+  draw.fault_count = static_cast<std::uint32_t>(random.below(36));
+  draw.fault_every = std::chrono::milliseconds(pick({30, 80, 200, 400}));
   draw.fetch_failure_share = random.below(3) == 0 ? 0.03 : 0;
   draw.write_failure_share = random.below(3) == 0 ? 0.08 : 0;
   if (random.below(4) == 0) draw.net.late_share = 0.1;

@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/mutations.hpp"
+
 using namespace shoal;
 using namespace shoal::sim;
 
@@ -82,6 +84,18 @@ TEST_CASE("a seed replays exactly", "[sim]") {
     CHECK(once.virtual_time == again.virtual_time);
     CHECK_FALSE(log.str().empty());
     CHECK(run_cluster({.seed = seed + 1, .broken = {}}).log_hash != once.log_hash);
+  }
+}
+
+TEST_CASE("deliberate bugs in the core are found", "[sim]") {
+  for (auto& bug : all_mutations()) {
+    std::uint64_t seed = 1;
+    cluster_outcome one;
+    for (one.ok = true; one.ok && seed <= 1000; ++seed)
+      one = run_cluster({.seed = seed, .broken = bug.make()});
+    INFO(bug.name);
+    CHECK_FALSE(one.ok);
+    std::cout << "bug \"" << bug.name << "\": " << (one.ok ? "NOT FOUND" : one.violation) << std::endl;
   }
 }
 
