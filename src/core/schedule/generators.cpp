@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <string>
 
 #include "base/assert.hpp"
+#include "base/nearest.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace shoal::core {
@@ -33,30 +33,15 @@ const named_rule* find(std::string_view name) {
   return rule == rules.end() ? nullptr : rule;
 }
 
-/// Letters to insert, delete or change to turn `a` into `b`.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      auto changed = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, changed});
-    }
-  }
-  return row[b.size()];
-}
-
 error unknown(std::string_view name) {
-  auto& nearest = *std::min_element(rules.begin(), rules.end(), [&](auto& a, auto& b) {
-    return distance(name, a.name) < distance(name, b.name);
-  });
+  std::vector<std::string> names;
   std::string all;
-  for (auto& rule : rules) all += (all.empty() ? "\"" : ", \"") + std::string(rule.name) + "\"";
+  for (auto& rule : rules) {
+    names.emplace_back(rule.name);
+    all += (all.empty() ? "\"" : ", \"") + names.back() + "\"";
+  }
   return {errc::config, "there is no schedule \"" + std::string(name) + "\"; did you mean \"" +
-                          std::string(nearest.name) + "\"? Schedules are " + all + "."};
+                          nearest_name(name, names) + "\"? Schedules are " + all + "."};
 }
 
 std::vector<stage_action> stage_order(const schedule_options& options, warm_up_rule warm_up,
