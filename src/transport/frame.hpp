@@ -57,8 +57,8 @@ result<void> check(const core::frame_header& header, std::uint64_t frame_bytes_m
 /// The bytes of a header that keeps the rules.
 frame_header_bytes encode(const core::frame_header& header);
 
-/// The header in `bytes`. `errc::protocol` for wrong magic, version or fields, `errc::damaged` for a
-/// wrong hash. Any single flipped bit is found.
+/// The header in `bytes`. `errc::protocol` for wrong magic, version or fields, `errc::damaged` for
+/// a wrong hash. Any single flipped bit is found.
 result<core::frame_header> decode_frame(std::span<const std::byte, frame_header_size> bytes,
                                         std::uint64_t frame_bytes_max);
 

@@ -14,14 +14,17 @@ constexpr std::size_t hello_hashed_size = hello_size - 8;
 constexpr std::size_t answer_hashed_size = answer_size - 8;
 constexpr std::size_t reason_at = 16;
 
-result<void> check_beginning(std::span<const std::byte> bytes, std::uint32_t expected, const char* what) {
+result<void> check_beginning(std::span<const std::byte> bytes, std::uint32_t expected,
+                             const char* what) {
   if (get<std::uint32_t>(bytes, 0) != expected)
-    return error{errc::protocol, std::string(what) + " begins with " + shown(bytes.first(4)) +
-                                     ": that is not a shoal node's tensor port speaking; check the address"};
+    return error{errc::protocol,
+                 std::string(what) + " begins with " + shown(bytes.first(4)) +
+                   ": that is not a shoal node's tensor port speaking; check the address"};
   if (auto version = get<std::uint32_t>(bytes, 4); version != core::protocol_version)
-    return error{errc::protocol, std::string(what) + " has protocol version " + std::to_string(version) +
-                                     ", expected " + std::to_string(core::protocol_version) +
-                                     "; run the same shoal on all nodes"};
+    return error{errc::protocol, std::string(what) + " has protocol version " +
+                                   std::to_string(version) + ", expected " +
+                                   std::to_string(core::protocol_version) +
+                                   "; run the same shoal on all nodes"};
   return {};
 }
 
@@ -60,36 +63,42 @@ result<void> check_prefix(std::span<const std::byte, hello_prefix_size> bytes) {
 result<greeting> decode_hello(std::span<const std::byte, hello_size> bytes) {
   TRY_VOID(check_beginning(bytes, hello_magic, "a hello"));
   if (get<std::uint64_t>(bytes, hello_hashed_size) != hash_of(bytes.first(hello_hashed_size)))
-    return error{errc::damaged, "a hello's XXH3 hash is wrong, expected that of its first 56 bytes"};
+    return error{errc::damaged,
+                 "a hello's XXH3 hash is wrong, expected that of its first 56 bytes"};
   auto direction = get<std::uint64_t>(bytes, 48);
   if (direction >= direction_class_count)
-    return error{errc::protocol, "a hello names direction class " + std::to_string(direction) + ", expected 0 or 1"};
+    return error{errc::protocol, "a hello names direction class " + std::to_string(direction) +
+                                   ", expected 0 or 1"};
   greeting g{.job = get<std::uint64_t>(bytes, 8),
              .from = {{get<std::uint64_t>(bytes, 16)}, {get<std::uint64_t>(bytes, 24)}},
              .to = {{get<std::uint64_t>(bytes, 32)}, {get<std::uint64_t>(bytes, 40)}},
              .direction = static_cast<direction_class>(direction)};
   if (!g.from.node || !g.to.node)
-    return error{errc::protocol, "a hello comes from or goes to node 0, expected the ids that the supervisor gave"};
+    return error{errc::protocol,
+                 "a hello comes from or goes to node 0, expected the ids that the supervisor gave"};
   return g;
 }
 
 answer_bytes encode_acceptance() { return encode_answer(0, {}); }
 
 answer_bytes encode_refusal(const error& why) {
-  return encode_answer(static_cast<std::uint8_t>(static_cast<std::uint8_t>(why.code) + 1), why.text);
+  return encode_answer(static_cast<std::uint8_t>(static_cast<std::uint8_t>(why.code) + 1),
+                       why.text);
 }
 
 result<void> decode_answer(std::span<const std::byte, answer_size> bytes) {
   TRY_VOID(check_beginning(bytes, answer_magic, "an answer to a hello"));
   if (get<std::uint64_t>(bytes, answer_hashed_size) != hash_of(bytes.first(answer_hashed_size)))
-    return error{errc::damaged, "an answer's XXH3 hash is wrong, expected that of its first 504 bytes"};
+    return error{errc::damaged,
+                 "an answer's XXH3 hash is wrong, expected that of its first 504 bytes"};
   auto code = get<std::uint8_t>(bytes, 8);
   auto length = get<std::uint16_t>(bytes, 10);
   if (code > static_cast<std::uint8_t>(errc::internal) + 1 || length > answer_reason_size_max)
-    return error{errc::protocol, "an answer has code " + std::to_string(code) + " and a reason of " +
-                                     std::to_string(length) + " bytes, expected at most " +
-                                     std::to_string(static_cast<int>(errc::internal) + 1) + " and " +
-                                     std::to_string(answer_reason_size_max)};
+    return error{errc::protocol, "an answer has code " + std::to_string(code) +
+                                   " and a reason of " + std::to_string(length) +
+                                   " bytes, expected at most " +
+                                   std::to_string(static_cast<int>(errc::internal) + 1) + " and " +
+                                   std::to_string(answer_reason_size_max)};
   if (code == 0) return {};
   auto reason = bytes.subspan(reason_at, length);
   std::string text;

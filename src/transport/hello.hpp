@@ -14,7 +14,8 @@
 //
 // Magic and version come first, and are judged before the rest is read, so that a stranger gets
 // its answer at once. After it has accepted, the receiver may send one more answer, with the reason
-// for which it closes the connection; nothing else ever flows against the direction of a connection.
+// for which it closes the connection; nothing else ever flows against the direction of a
+// connection.
 
 #include <array>
 #include <cstddef>

@@ -11,7 +11,8 @@ namespace {
 class memory_plane final : public core::tensor_plane {
 public:
   explicit memory_plane(std::shared_ptr<memory_network> network)
-      : network_(std::move(network)), node_(std::make_shared<memory_node>(*network_, ++network_->ports)) {
+    : network_(std::move(network)),
+      node_(std::make_shared<memory_node>(*network_, ++network_->ports)) {
     network_->events.post([network = network_.get(), node = node_] {
       network->nodes.emplace(node->port, node);
       for (auto& [port, other] : network->nodes) other->dial_missing();
@@ -43,9 +44,10 @@ public:
 
   void send(node_id to, core::frame_header header, core::shared_bytes payload) override {
     SHOAL_ASSERT(payload.size == header.bytes);
-    network_->events.post([node = node_, to, header = std::move(header), payload = std::move(payload)]() mutable {
-      node->transmit(to, std::move(header), std::move(payload));
-    });
+    network_->events.post(
+      [node = node_, to, header = std::move(header), payload = std::move(payload)]() mutable {
+        node->transmit(to, std::move(header), std::move(payload));
+      });
   }
 
   void resume(node_id from) override {
@@ -66,8 +68,12 @@ private:
 memory_hub::memory_hub(options opts) : network_(std::make_shared<memory_network>(opts)) {}
 memory_hub::~memory_hub() = default;
 
-std::unique_ptr<core::tensor_plane> memory_hub::make_plane() { return std::make_unique<memory_plane>(network_); }
+std::unique_ptr<core::tensor_plane> memory_hub::make_plane() {
+  return std::make_unique<memory_plane>(network_);
+}
 std::size_t memory_hub::pump() { return network_->events.pump(); }
-std::size_t memory_hub::advance(std::chrono::nanoseconds time) { return network_->events.advance(time); }
+std::size_t memory_hub::advance(std::chrono::nanoseconds time) {
+  return network_->events.advance(time);
+}
 
 }  // namespace shoal::transport

@@ -33,8 +33,8 @@ public:
   explicit memory_hub(options opts);
   ~memory_hub();
 
-  /// A machine on the network, with a port of its own; the network lives as long as one of its planes.
-  /// Destroying it is its death: peers that count on it see `broken`.
+  /// A machine on the network, with a port of its own; the network lives as long as one of its
+  /// planes. Destroying it is its death: peers that count on it see `broken`.
   std::unique_ptr<core::tensor_plane> make_plane();
 
   /// Pumped only: delivers all there is to deliver, and what follows from it; returns the number of

@@ -40,7 +40,8 @@ core::admission sink_gate::admit(node_id from, const core::frame_header& header)
   return sink_->admit(from, header);
 }
 
-void sink_gate::arrived(node_id from, const core::frame_header& header, core::shared_bytes payload) {
+void sink_gate::arrived(node_id from, const core::frame_header& header,
+                        core::shared_bytes payload) {
   std::lock_guard lock(mutex_);
   if (sink_ && live(header.view)) sink_->arrived(from, header, std::move(payload));
 }

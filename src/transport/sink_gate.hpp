@@ -17,9 +17,9 @@
 
 namespace shoal::transport {
 
-/// Each call to the sink is made under one lock, which `open`, `halt` and `close` take too: they wait
-/// for a running call and nothing else. So never call them from the sink, nor while holding a lock
-/// that the sink takes.
+/// Each call to the sink is made under one lock, which `open`, `halt` and `close` take too: they
+/// wait for a running call and nothing else. So never call them from the sink, nor while holding a
+/// lock that the sink takes.
 class sink_gate {
 public:
   // -- from any thread --

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "transport/tcp/plane.hpp"
@@ -9,7 +10,7 @@
 namespace shoal::transport {
 
 listening_port::listening_port(listening_port&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), host_(std::move(other.host_)), port_(other.port_) {}
+  : fd_(std::exchange(other.fd_, -1)), host_(std::move(other.host_)), port_(other.port_) {}
 
 listening_port& listening_port::operator=(listening_port&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -32,17 +33,20 @@ result<listening_port> listen_tcp(const std::string& host, std::uint16_t port) {
   auto failed = [&](const char* what) -> error {
     auto where = text_of(at);
     if (ec == asio::error::address_in_use)
-      return {errc::port_in_use, where + " is taken by another program; choose another port, or 0 for any free one"};
+      return {errc::port_in_use,
+              where + " is taken by another program; choose another port, or 0 for any free one"};
     if (ec == asio::error::access_denied)
-      return {errc::no_permission, "no permission to listen on " + where + "; choose a port above 1023"};
-    if (ec == std::errc::address_not_available)
-      return {errc::config, where + " is not an address of this machine; choose one that is, such as 127.0.0.1"};
+      return {errc::no_permission,
+              "no permission to listen on " + where + "; choose a port above 1023"};
+    if (ec.value() == EADDRNOTAVAIL)
+      return {errc::config,
+              where + " is not an address of this machine; choose one that is, such as 127.0.0.1"};
     return {errc::io, std::string("cannot ") + what + " on " + where + ": " + ec.message()};
   };
   if (acceptor.open(at.protocol(), ec); ec) return failed("make a socket to listen");
   close_on_exec(acceptor.native_handle());
-  // Lets a restarted node have its port back while old connections linger; two listeners still exclude
-  // one another.
+  // Lets a restarted node have its port back while old connections linger; two listeners still
+  // exclude one another.
   acceptor.set_option(asio::socket_base::reuse_address(true), ec);
   if (acceptor.bind(at, ec); ec) return failed("bind");
   if (acceptor.listen(asio::socket_base::max_listen_connections, ec); ec) return failed("listen");

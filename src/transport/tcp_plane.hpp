@@ -6,9 +6,9 @@
 //                        == bulk connection (A dialed) ======>
 //              io thread <== two more, which B dialed ======== io thread <-- send()
 //
-// One thread a plane does all socket work; payloads go from tensor memory to the socket and from the
-// socket to tensor memory, hashed on both ends. See frame.hpp and hello.hpp for the bytes, README.md
-// for what happens when.
+// One thread a plane does all socket work; payloads go from tensor memory to the socket and from
+// the socket to tensor memory, hashed on both ends. See frame.hpp and hello.hpp for the bytes,
+// README.md for what happens when.
 
 #include <chrono>
 #include <cstdint>
@@ -47,8 +47,8 @@ struct tcp_options {
   std::size_t stranger_count_max = 256;
   /// Connections from nodes not in the open view; one more is refused.
   std::size_t parked_count_max = 4096;
-  /// Called from the io thread with whole sentences: strangers, refusals (warning), connections that
-  /// come and go (debug). May be empty.
+  /// Called from the io thread with whole sentences: strangers, refusals (warning), connections
+  /// that come and go (debug). May be empty.
   std::function<void(log_level, std::string)> log;
 };
 
@@ -57,7 +57,8 @@ struct tcp_options {
 /// kernel's backlog. Closes the port unless a plane took it.
 class listening_port {
 public:
-  listening_port(int fd, std::string host, std::uint16_t port) : fd_(fd), host_(std::move(host)), port_(port) {}
+  listening_port(int fd, std::string host, std::uint16_t port)
+    : fd_(fd), host_(std::move(host)), port_(port) {}
   listening_port(listening_port&& other) noexcept;
   listening_port& operator=(listening_port&& other) noexcept;
   ~listening_port();

@@ -44,11 +44,18 @@ void spoil(Bytes& bytes, std::size_t size, rng& random) {
   for (auto n = 1 + random.below(4); n > 0; --n) {
     auto at = random.below(size);
     switch (random.below(4)) {
-      case 0: bytes[at] ^= static_cast<std::byte>(1u << random.below(8)); break;
-      case 1: bytes[at] = static_cast<std::byte>(random.next()); break;
-      case 2: bytes[at] = std::byte{0xff}; break;
+      case 0:
+        bytes[at] ^= static_cast<std::byte>(1u << random.below(8));
+        break;
+      case 1:
+        bytes[at] = static_cast<std::byte>(random.next());
+        break;
+      case 2:
+        bytes[at] = std::byte{0xff};
+        break;
       default:
-        for (auto end = std::min<std::uint64_t>(size, at + 8); at < end; ++at) bytes[at] = static_cast<std::byte>(random.next());
+        for (auto end = std::min<std::uint64_t>(size, at + 8); at < end; ++at)
+          bytes[at] = static_cast<std::byte>(random.next());
     }
   }
 }
@@ -87,12 +94,15 @@ TEST_CASE("mutated hellos and answers are refused or mean what they say", "[tran
                                  .direction = static_cast<direction_class>(random.below(2))});
     spoil(hello, hello_size, random);
     put(hello, 56, hash_of(std::span(hello).first(56)));
-    if (auto decoded = decode_hello(hello); decoded && encode(*decoded) != hello) FAIL("hello, round " << round);
+    if (auto decoded = decode_hello(hello); decoded && encode(*decoded) != hello)
+      FAIL("hello, round " << round);
 
-    auto answer = encode_refusal({static_cast<errc>(random.below(21)), std::string(random.below(600), 'r')});
+    auto answer =
+      encode_refusal({static_cast<errc>(random.below(21)), std::string(random.below(600), 'r')});
     spoil(answer, 24, random);
     put(answer, 504, hash_of(std::span(answer).first(504)));
-    if (auto decoded = decode_answer(answer); !decoded && decoded.error().text.size() > answer_size) FAIL("answer, round " << round);
+    if (auto decoded = decode_answer(answer); !decoded && decoded.error().text.size() > answer_size)
+      FAIL("answer, round " << round);
   }
 }
 
@@ -102,7 +112,8 @@ TEST_CASE("random bytes are nothing", "[transport][fuzz]") {
     answer_bytes bytes;
     for (std::size_t i = 0; i < bytes.size(); i += 8) put(bytes, i, random.next());
     auto all = std::span<const std::byte, answer_size>(bytes);
-    if (decode_answer(all) || decode_hello(all.first<hello_size>()) || decode_frame(all.first<frame_header_size>(), bytes_max) ||
+    if (decode_answer(all) || decode_hello(all.first<hello_size>()) ||
+        decode_frame(all.first<frame_header_size>(), bytes_max) ||
         check_prefix(all.first<hello_prefix_size>()) || is_farewell(all.first<frame_header_size>()))
       FAIL("round " << round);
   }

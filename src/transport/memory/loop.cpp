@@ -38,7 +38,9 @@ core::time_point loop::now() const {
   return now_locked();
 }
 
-core::time_point loop::now_locked() const { return with_thread_ ? std::chrono::steady_clock::now() : hand_moved_; }
+core::time_point loop::now_locked() const {
+  return with_thread_ ? std::chrono::steady_clock::now() : hand_moved_;
+}
 
 bool loop::take(std::function<void()>& task) {
   if (!tasks_.empty()) {

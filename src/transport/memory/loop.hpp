@@ -16,8 +16,8 @@ namespace shoal::transport {
 
 class loop {
 public:
-  /// With a thread of its own, the clock is the steady clock. Without, nothing happens but in `pump`
-  /// and `advance`, and the clock stands still meanwhile.
+  /// With a thread of its own, the clock is the steady clock. Without, nothing happens but in
+  /// `pump` and `advance`, and the clock stands still meanwhile.
   explicit loop(bool with_thread);
   ~loop();
 

@@ -13,7 +13,8 @@ std::string name_of(node_id node) { return "node " + std::to_string(node.value);
 
 }  // namespace
 
-void memory_node::enter(view_id view, core::sender self, std::vector<core::member> members, core::time_point deadline) {
+void memory_node::enter(view_id view, core::sender self, std::vector<core::member> members,
+                        core::time_point deadline) {
   if (!gate.live(view)) return;
   drop_queues();
   std::map<node_id, peer> old;
@@ -21,8 +22,10 @@ void memory_node::enter(view_id view, core::sender self, std::vector<core::membe
   for (auto& m : members) {
     SHOAL_ASSERT(m.who.node != self.node);
     auto known = old.find(m.who.node);
-    if (known != old.end() && known->second.who == m && self == self_) peers_.insert(old.extract(known));
-    else peers_.emplace(m.who.node, peer{m, {}});
+    if (known != old.end() && known->second.who == m && self == self_)
+      peers_.insert(old.extract(known));
+    else
+      peers_.emplace(m.who.node, peer{m, {}});
   }
   for (auto& [node, p] : old)
     for (auto& out : p.out)
@@ -34,7 +37,9 @@ void memory_node::enter(view_id view, core::sender self, std::vector<core::membe
   deadline_ = deadline;
   for (auto& [node, p] : peers_)
     for (auto& out : p.out)
-      if (!out) out = std::make_shared<memory_link>(memory_link{.from = this, .from_who = self_, .to_who = p.who.who, .frames = {}});
+      if (!out)
+        out = std::make_shared<memory_link>(
+          memory_link{.from = this, .from_who = self_, .to_who = p.who.who, .frames = {}});
   // Connections of an earlier life of a member, or to one of ours, are over.
   for (auto& link : std::vector(in_)) {
     if (auto wanted = accepts(link->from_who, link->to_who); !wanted) {
@@ -51,7 +56,8 @@ void memory_node::enter(view_id view, core::sender self, std::vector<core::membe
 }
 
 result<bool> memory_node::accepts(const core::sender& from, const core::sender& to) const {
-  if (!self_.node || to.node != self_.node || to.incarnation > self_.incarnation) return !self_.node;
+  if (!self_.node || to.node != self_.node || to.incarnation > self_.incarnation)
+    return !self_.node;
   if (to.incarnation < self_.incarnation)
     return error{errc::refused, "this life of " + name_of(to.node) + " is gone"};
   auto known = peers_.find(from.node);
@@ -92,8 +98,8 @@ void memory_node::give_up(view_id view) {
   for (auto& [node, p] : peers_)
     if (!connected(p))
       break_peer(node, {errc::unreachable, name_of(node) + " at " + p.who.at.host + ":" +
-                                               std::to_string(p.who.at.tensor_port) +
-                                               " cannot be reached on its tensor port in time"});
+                                             std::to_string(p.who.at.tensor_port) +
+                                             " cannot be reached on its tensor port in time"});
 }
 
 bool memory_node::is_member(const core::sender& who) const {
@@ -123,7 +129,9 @@ void memory_node::transmit(node_id to, core::frame_header header, core::shared_b
   if (header.view != view_ || !gate.live(view_) || broken_.contains(to)) return;
   auto found = peers_.find(to);
   if (found == peers_.end())
-    return gate.broken(view_, to, {errc::internal, name_of(to) + " is no peer in view " + std::to_string(view_.value)});
+    return gate.broken(
+      view_, to,
+      {errc::internal, name_of(to) + " is no peer in view " + std::to_string(view_.value)});
   if (auto sound = check(header, network_.options.frame_bytes_max); !sound)
     return break_peer(to, in("sending to " + name_of(to), sound.error()));
   std::uint64_t queued = payload.size;
@@ -131,8 +139,9 @@ void memory_node::transmit(node_id to, core::frame_header header, core::shared_b
     if (out)
       for (auto& [h, bytes] : out->frames) queued += bytes.size;
   if (queued > network_.options.queue_bytes_max)
-    return break_peer(to, {errc::no_memory, "more than " + std::to_string(network_.options.queue_bytes_max) +
-                                                " bytes wait to be sent to " + name_of(to)});
+    return break_peer(
+      to, {errc::no_memory, "more than " + std::to_string(network_.options.queue_bytes_max) +
+                              " bytes wait to be sent to " + name_of(to)});
   auto& link = found->second.out[static_cast<std::size_t>(class_of(header.kind))];
   if (!link) return;
   link->frames.emplace_back(std::move(header), std::move(payload));
@@ -141,7 +150,8 @@ void memory_node::transmit(node_id to, core::frame_header header, core::shared_b
 
 void memory_node::deliver_soon(const link_ptr& link) {
   network_.events.post([link] {
-    if (link->to && !link->closed && !link->waiting && !link->frames.empty()) link->to->deliver(*link);
+    if (link->to && !link->closed && !link->waiting && !link->frames.empty())
+      link->to->deliver(*link);
   });
 }
 
@@ -152,7 +162,9 @@ void memory_node::deliver(memory_link& link) {
   auto& [header, payload] = link.frames.front();
   auto answer = gate.admit(link.from_who.node, header);
   switch (answer.what) {
-    case core::admission::kind::later: link.waiting = true; return;
+    case core::admission::kind::later:
+      link.waiting = true;
+      return;
     case core::admission::kind::refuse: {
       error why{errc::protocol, transport::name_of(header) + " is refused: " + answer.reason};
       auto from = link.from->shared_from_this();
@@ -169,7 +181,8 @@ void memory_node::deliver(memory_link& link) {
       received_bytes += payload.size;
       gate.arrived(link.from_who.node, header, std::move(answer.into));
       break;
-    case core::admission::kind::drop: break;
+    case core::admission::kind::drop:
+      break;
   }
   link.frames.pop_front();
   if (!link.frames.empty()) deliver_soon(keep);
@@ -227,7 +240,8 @@ void memory_node::die() {
   }
   for (auto& [node, lost] : bereft) {
     if (node->is_member(lost))
-      node->break_peer(lost.node, {errc::unreachable, "the connection to " + name_of(lost.node) + " was closed by the other end"});
+      node->break_peer(lost.node, {errc::unreachable, "the connection to " + name_of(lost.node) +
+                                                        " was closed by the other end"});
   }
 }
 

@@ -21,7 +21,8 @@ class memory_node;
 /// The network: who listens on which port. Its maps are touched on the loop's thread only.
 class memory_network {
 public:
-  explicit memory_network(memory_hub::options opts) : options(opts), events(opts.how == memory_hub::pace::threaded) {}
+  explicit memory_network(memory_hub::options opts)
+    : options(opts), events(opts.how == memory_hub::pace::threaded) {}
 
   const memory_hub::options options;
   std::map<std::uint16_t, std::shared_ptr<memory_node>> nodes;  // shared with tasks in flight
@@ -44,7 +45,8 @@ class memory_node : public std::enable_shared_from_this<memory_node> {
 public:
   memory_node(memory_network& network, std::uint16_t port) : network_(network), port(port) {}
 
-  void enter(view_id view, core::sender self, std::vector<core::member> members, core::time_point deadline);
+  void enter(view_id view, core::sender self, std::vector<core::member> members,
+             core::time_point deadline);
   void drop_queues();
   void transmit(node_id to, core::frame_header header, core::shared_bytes payload);
   void resume(node_id from);

@@ -18,14 +18,20 @@ constexpr auto patience = 2s;
 // Where bytes go that nobody wants. One for the thread: nobody looks at it.
 asio::mutable_buffer scrap(std::uint64_t bytes) {
   thread_local std::vector<std::byte> memory(piece_size);
-  return asio::buffer(memory.data(), static_cast<std::size_t>(std::min<std::uint64_t>(bytes, memory.size())));
+  return asio::buffer(memory.data(),
+                      static_cast<std::size_t>(std::min<std::uint64_t>(bytes, memory.size())));
 }
 
 }  // namespace
 
-incoming::incoming(tcp::socket socket, limits limit, judge& who, std::atomic<std::uint64_t>& received_bytes)
-    : socket_(std::move(socket)), limits_(limit), judge_(who), received_bytes_(received_bytes),
-      timer_(socket_.get_executor()), hash_(XXH3_createState()) {
+incoming::incoming(tcp::socket socket, limits limit, judge& who,
+                   std::atomic<std::uint64_t>& received_bytes)
+  : socket_(std::move(socket)),
+    limits_(limit),
+    judge_(who),
+    received_bytes_(received_bytes),
+    timer_(socket_.get_executor()),
+    hash_(XXH3_createState()) {
   asio::error_code ec;
   auto at = socket_.remote_endpoint(ec);
   address_ = ec ? "an address that is gone" : text_of(at);
@@ -37,24 +43,28 @@ void incoming::start() {
   tune(socket_);
   timer_.expires_after(limits_.hello_timeout);
   timer_.async_wait([self = shared_from_this()](asio::error_code ec) {
-    if (!ec && self->state_ == state::stranger) self->fail({errc::timeout, "it said no complete hello in time"});
+    if (!ec && self->state_ == state::stranger)
+      self->fail({errc::timeout, "it said no complete hello in time"});
   });
   read_hello();
 }
 
 void incoming::read_hello() {
   auto bytes = asio::buffer(hello_bytes_);
-  asio::async_read(socket_, asio::buffer(bytes, hello_prefix_size), [self = shared_from_this(), bytes](asio::error_code ec, std::size_t) {
-    if (self->state_ != state::stranger) return;
-    if (ec) return self->fail(error_of(ec, "the connection"));
-    if (auto ok = check_prefix(std::span(self->hello_bytes_).first<hello_prefix_size>()); !ok)
-      return self->refuse(ok.error());
-    asio::async_read(self->socket_, bytes + hello_prefix_size, [self](asio::error_code ec, std::size_t) {
+  asio::async_read(
+    socket_, asio::buffer(bytes, hello_prefix_size),
+    [self = shared_from_this(), bytes](asio::error_code ec, std::size_t) {
       if (self->state_ != state::stranger) return;
       if (ec) return self->fail(error_of(ec, "the connection"));
-      self->judge_hello();
+      if (auto ok = check_prefix(std::span(self->hello_bytes_).first<hello_prefix_size>()); !ok)
+        return self->refuse(ok.error());
+      asio::async_read(self->socket_, bytes + hello_prefix_size,
+                       [self](asio::error_code ec, std::size_t) {
+                         if (self->state_ != state::stranger) return;
+                         if (ec) return self->fail(error_of(ec, "the connection"));
+                         self->judge_hello();
+                       });
     });
-  });
 }
 
 void incoming::judge_hello() {
@@ -67,22 +77,26 @@ void incoming::judge_hello() {
   if (auto ok = judge_.greeted(*this, hello_); !ok) return refuse(ok.error());
   state_ = state::reading;
   answer_ = encode_acceptance();
-  asio::async_write(socket_, asio::buffer(answer_), [self = shared_from_this()](asio::error_code ec, std::size_t) {
-    if (!self->open()) return;
-    if (ec) return self->fail(error_of(ec, "the connection from " + self->address_));
-    self->read_header();
-  });
+  asio::async_write(socket_, asio::buffer(answer_),
+                    [self = shared_from_this()](asio::error_code ec, std::size_t) {
+                      if (!self->open()) return;
+                      if (ec)
+                        return self->fail(error_of(ec, "the connection from " + self->address_));
+                      self->read_header();
+                    });
 }
 
 // -- frames ---------------------------------------------------------------------------------------
 
 void incoming::read_header() {
-  asio::async_read(socket_, asio::buffer(header_bytes_), [self = shared_from_this()](asio::error_code ec, std::size_t n) {
-    if (!self->open()) return;
-    self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
-    if (ec) return self->fail(error_of(ec, "the connection from " + self->address_));
-    self->judge_header();
-  });
+  asio::async_read(socket_, asio::buffer(header_bytes_),
+                   [self = shared_from_this()](asio::error_code ec, std::size_t n) {
+                     if (!self->open()) return;
+                     self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
+                     if (ec)
+                       return self->fail(error_of(ec, "the connection from " + self->address_));
+                     self->judge_header();
+                   });
 }
 
 void incoming::judge_header() {
@@ -107,7 +121,9 @@ void incoming::ask() {
       offset_ = 0;
       XXH3_64bits_reset(hash_.get());
       return read_payload();
-    case core::admission::kind::later: state_ = state::waiting; return;
+    case core::admission::kind::later:
+      state_ = state::waiting;
+      return;
     case core::admission::kind::drop:
       state_ = state::reading;
       return skip(header_.bytes + frame_trailer_size);
@@ -128,7 +144,8 @@ void incoming::read_payload() {
   bool last = done + size == into_.size;
   std::array<asio::mutable_buffer, 2> buffers{
     asio::mutable_buffer(into_.data + done, size),
-    asio::mutable_buffer(trailer_.data() + trailer_done, last ? trailer_.size() - trailer_done : 0)};
+    asio::mutable_buffer(trailer_.data() + trailer_done,
+                         last ? trailer_.size() - trailer_done : 0)};
   socket_.async_read_some(buffers, [self = shared_from_this()](asio::error_code ec, std::size_t n) {
     if (!self->open()) return;
     self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
@@ -141,8 +158,10 @@ void incoming::got_payload(std::size_t bytes) {
   auto done = std::min(offset_, into_.size);
   XXH3_64bits_update(hash_.get(), into_.data + done, std::min(bytes, into_.size - done));
   offset_ += bytes;
-  if (offset_ == into_.size + frame_trailer_size) complete();
-  else read_payload();
+  if (offset_ == into_.size + frame_trailer_size)
+    complete();
+  else
+    read_payload();
 }
 
 void incoming::complete() {
@@ -151,8 +170,9 @@ void incoming::complete() {
   // A halted sender may overwrite what it was sending: bytes of a dead view prove nothing.
   if (judge_.wanted(header_)) {
     if (get<std::uint64_t>(trailer_, 0) != XXH3_64bits_digest(hash_.get()))
-      return refuse({errc::damaged, "the payload of " + name_of(header_) +
-                                        " is damaged: its XXH3 hash differs from the one its sender computed"});
+      return refuse(
+        {errc::damaged, "the payload of " + name_of(header_) +
+                          " is damaged: its XXH3 hash differs from the one its sender computed"});
     judge_.arrived(*this, header_, std::move(payload));
   }
   if (open()) read_header();
@@ -160,12 +180,13 @@ void incoming::complete() {
 
 void incoming::skip(std::uint64_t bytes) {
   if (bytes == 0) return read_header();
-  socket_.async_read_some(scrap(bytes), [self = shared_from_this(), bytes](asio::error_code ec, std::size_t n) {
-    if (!self->open()) return;
-    self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
-    if (ec) return self->fail(error_of(ec, "the connection from " + self->address_));
-    self->skip(bytes - n);
-  });
+  socket_.async_read_some(
+    scrap(bytes), [self = shared_from_this(), bytes](asio::error_code ec, std::size_t n) {
+      if (!self->open()) return;
+      self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
+      if (ec) return self->fail(error_of(ec, "the connection from " + self->address_));
+      self->skip(bytes - n);
+    });
 }
 
 // -- the end --------------------------------------------------------------------------------------
@@ -200,20 +221,22 @@ void incoming::close_saying(const error& why) {
     if (!ec) self->kill();
   });
   answer_ = encode_refusal(why);
-  asio::async_write(socket_, asio::buffer(answer_), [self = shared_from_this()](asio::error_code ec, std::size_t) {
-    if (ec) return self->kill();
-    asio::error_code ignored;
-    self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
-    self->drain();
-  });
+  asio::async_write(socket_, asio::buffer(answer_),
+                    [self = shared_from_this()](asio::error_code ec, std::size_t) {
+                      if (ec) return self->kill();
+                      asio::error_code ignored;
+                      self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
+                      self->drain();
+                    });
 }
 
 // Closing with unread bytes would reset the connection, and the reset would overtake the reason.
 void incoming::drain() {
-  socket_.async_read_some(scrap(piece_size), [self = shared_from_this()](asio::error_code ec, std::size_t) {
-    if (ec || self->state_ == state::closed) return self->kill();
-    self->drain();
-  });
+  socket_.async_read_some(scrap(piece_size),
+                          [self = shared_from_this()](asio::error_code ec, std::size_t) {
+                            if (ec || self->state_ == state::closed) return self->kill();
+                            self->drain();
+                          });
 }
 
 void incoming::kill() {

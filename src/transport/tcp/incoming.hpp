@@ -31,7 +31,8 @@ public:
     virtual core::admission admit(incoming& from, const core::frame_header& header) = 0;
     /// Whether a taken frame is still wanted; if not, its payload is not even checked.
     virtual bool wanted(const core::frame_header& header) = 0;
-    virtual void arrived(incoming& from, const core::frame_header& header, core::shared_bytes payload) = 0;
+    virtual void arrived(incoming& from, const core::frame_header& header,
+                         core::shared_bytes payload) = 0;
     /// Before the greeting: a stranger went or was sent away. After: an accepted connection ended.
     virtual void ended(incoming& from, error why) = 0;
     /// The peer has said farewell.
@@ -45,7 +46,8 @@ public:
     std::chrono::nanoseconds hello_timeout{};
   };
 
-  incoming(tcp::socket socket, limits limit, judge& who, std::atomic<std::uint64_t>& received_bytes);
+  incoming(tcp::socket socket, limits limit, judge& who,
+           std::atomic<std::uint64_t>& received_bytes);
 
   void start();
   /// Asks `admit` again, when it said `later`.

@@ -20,17 +20,23 @@ constexpr auto patience = 2s;
 
 }  // namespace
 
-outgoing::outgoing(asio::io_context& io, target whom, events tell, std::atomic<std::uint64_t>& sent_bytes)
-    : whom_(std::move(whom)), tell_(std::move(tell)), sent_bytes_(sent_bytes), socket_(io), timer_(io),
-      pace_(io), hash_(XXH3_createState()) {
-  address_ = "node " + std::to_string(whom_.peer.who.node.value) + " at " + whom_.peer.at.host + ":" +
-             std::to_string(whom_.peer.at.tensor_port);
+outgoing::outgoing(asio::io_context& io, target whom, events tell,
+                   std::atomic<std::uint64_t>& sent_bytes)
+  : whom_(std::move(whom)),
+    tell_(std::move(tell)),
+    sent_bytes_(sent_bytes),
+    socket_(io),
+    timer_(io),
+    pace_(io),
+    hash_(XXH3_createState()) {
+  address_ = "node " + std::to_string(whom_.peer.who.node.value) + " at " + whom_.peer.at.host +
+             ":" + std::to_string(whom_.peer.at.tensor_port);
 }
 
 // -- dialing --------------------------------------------------------------------------------------
 
 void outgoing::dial(core::time_point deadline) {
-  SHOAL_ASSERT(state_ == state::dialing && attempts_ == 0);
+  SHOAL_ASSERT(state_ == state::dialing && tries_ == 0);
   deadline_ = deadline;
   // Posted: the caller must have stored us before we can call it back.
   asio::post(socket_.get_executor(), [self = shared_from_this()] {
@@ -39,7 +45,8 @@ void outgoing::dial(core::time_point deadline) {
 }
 
 void outgoing::attempt() {
-  auto number = ++attempts_;
+  ++tries_;
+  auto number = ++attempt_;
   auto at = endpoint_of(whom_.peer.at.host, whom_.peer.at.tensor_port);
   if (!at) return attempt_failed(number, at.error());
   close(socket_);
@@ -49,52 +56,61 @@ void outgoing::attempt() {
     if (!ec) self->attempt_failed(number, {errc::timeout, "no answer in time"});
   });
   socket_.async_connect(*at, [self = shared_from_this(), number](asio::error_code ec) {
-    if (ec) self->attempt_failed(number, {errc::unreachable, ec.message()});
-    else if (self->reached_itself()) self->attempt_failed(number, {errc::unreachable, "nobody listens there"});
-    else self->greet(number);
+    if (ec)
+      self->attempt_failed(number, {errc::unreachable, ec.message()});
+    else if (self->reached_itself())
+      self->attempt_failed(number, {errc::unreachable, "nobody listens there"});
+    else
+      self->greet(number);
   });
 }
 
-// On one machine a dialer of a free port may be given just that port as its own, and be connected to
-// itself.
+// On one machine a dialer of a free port may be given just that port as its own, and be connected
+// to itself.
 bool outgoing::reached_itself() const {
   asio::error_code ec;
   return socket_.local_endpoint(ec) == socket_.remote_endpoint(ec) && !ec;
 }
 
 void outgoing::greet(std::uint64_t number) {
-  if (state_ != state::dialing || number != attempts_) return;
+  if (state_ != state::dialing || number != attempt_) return;
   tune(socket_);
-  auto hello = std::make_shared<hello_bytes>(encode(whom_.hello));  // shared: outlives this call only
+  auto hello =
+    std::make_shared<hello_bytes>(encode(whom_.hello));  // shared: outlives this call only
   asio::async_write(socket_, asio::buffer(*hello),
                     [self = shared_from_this(), number, hello](asio::error_code ec, std::size_t) {
-    if (ec) return self->attempt_failed(number, error_of(ec, "the connection"));
-    asio::async_read(self->socket_, asio::buffer(self->answer_), [self, number](asio::error_code ec, std::size_t) {
-      if (self->state_ != state::dialing || number != self->attempts_) return;
-      if (ec) return self->attempt_failed(number, error_of(ec, "the connection"));
-      if (auto answer = decode_answer(self->answer_); !answer) return self->attempt_failed(number, answer.error());
-      self->accepted();
-    });
-  });
+                      if (ec) return self->attempt_failed(number, error_of(ec, "the connection"));
+                      asio::async_read(
+                        self->socket_, asio::buffer(self->answer_),
+                        [self, number](asio::error_code ec, std::size_t) {
+                          if (self->state_ != state::dialing || number != self->attempt_) return;
+                          if (ec)
+                            return self->attempt_failed(number, error_of(ec, "the connection"));
+                          if (auto answer = decode_answer(self->answer_); !answer)
+                            return self->attempt_failed(number, answer.error());
+                          self->accepted();
+                        });
+                    });
 }
 
 void outgoing::attempt_failed(std::uint64_t number, error why) {
-  if (state_ != state::dialing || number != attempts_) return;
+  if (state_ != state::dialing || number != attempt_) return;
+  number = ++attempt_;  // what is still under way of the failed one counts no more
   close(socket_);
   timer_.cancel();
   auto now = clock::now();
   if (!retryable(why.code))
-    return lose({why.code, "cannot open a " + std::string(to_string(whom_.hello.direction)) + " connection to " +
-                               address_ + ": " + why.text});
+    return lose({why.code, "cannot open a " + std::string(to_string(whom_.hello.direction)) +
+                             " connection to " + address_ + ": " + why.text});
   auto next = std::min(now + pause_, deadline_);
   pause_ = std::min<std::chrono::nanoseconds>(2 * pause_, pause_max);
   timer_.expires_at(next);
   timer_.async_wait([self = shared_from_this(), number, why = std::move(why)](asio::error_code ec) {
-    if (ec || self->state_ != state::dialing || number != self->attempts_) return;
+    if (ec || self->state_ != state::dialing || number != self->attempt_) return;
     if (clock::now() < self->deadline_) return self->attempt();
     self->lose({why.code, self->address_ + " cannot be reached on its tensor port, tried " +
-                              std::to_string(self->attempts_) + " times: " + why.text +
-                              "; check that it runs and that no firewall is between"});
+                            std::to_string(self->tries_) + " times: " + why.text +
+                            "; check that it runs and that no firewall is between"});
   });
 }
 
@@ -109,14 +125,15 @@ void outgoing::accepted() {
 // The other end never speaks but to say why it closes. A read that is always pending also is what
 // notices its death.
 void outgoing::watch() {
-  asio::async_read(socket_, asio::buffer(answer_), [self = shared_from_this()](asio::error_code ec, std::size_t) {
-    if (self->state_ == state::leaving) return self->kill();
-    if (self->state_ != state::ready) return;
-    if (ec) return self->lose(error_of(ec, "the connection to " + self->address_));
-    auto answer = decode_answer(self->answer_);
-    if (answer) answer = error{errc::protocol, "it accepted the connection twice"};
-    self->lose(in(self->address_ + " closed the connection", answer.error()));
-  });
+  asio::async_read(socket_, asio::buffer(answer_),
+                   [self = shared_from_this()](asio::error_code ec, std::size_t) {
+                     if (self->state_ == state::leaving) return self->kill();
+                     if (self->state_ != state::ready) return;
+                     if (ec) return self->lose(error_of(ec, "the connection to " + self->address_));
+                     auto answer = decode_answer(self->answer_);
+                     if (answer) answer = error{errc::protocol, "it accepted the connection twice"};
+                     self->lose(in(self->address_ + " closed the connection", answer.error()));
+                   });
 }
 
 // -- sending --------------------------------------------------------------------------------------
@@ -168,17 +185,19 @@ void outgoing::write_piece() {
     asio::const_buffer(current_.header.data(), first ? current_.header.size() : 0),
     asio::const_buffer(piece.data(), piece.size()),
     asio::const_buffer(trailer_.data(), last ? trailer_.size() : 0)};
-  asio::async_write(socket_, buffers, [self = shared_from_this(), size, last](asio::error_code ec, std::size_t n) {
-    self->sent_bytes_.fetch_add(n, std::memory_order_relaxed);
-    if (!ec) return self->wrote_piece(size, last);
-    // The pending read ends too, and may bring the reason in the other end's words.
-    if (self->state_ != state::ready) return self->kill();
-    self->timer_.expires_after(patience);
-    self->timer_.async_wait([self, ec](asio::error_code cancelled) {
-      if (!cancelled && self->state_ == state::ready)
-        self->lose(error_of(ec, "the connection to " + self->address_));
-    });
-  });
+  asio::async_write(socket_, buffers,
+                    [self = shared_from_this(), size, last](asio::error_code ec, std::size_t n) {
+                      self->sent_bytes_.fetch_add(n, std::memory_order_relaxed);
+                      if (!ec) return self->wrote_piece(size, last);
+                      // The pending read ends too, and may bring the reason in the other end's
+                      // words.
+                      if (self->state_ != state::ready) return self->kill();
+                      self->timer_.expires_after(patience);
+                      self->timer_.async_wait([self, ec](asio::error_code cancelled) {
+                        if (!cancelled && self->state_ == state::ready)
+                          self->lose(error_of(ec, "the connection to " + self->address_));
+                      });
+                    });
 }
 
 void outgoing::wrote_piece(std::size_t payload_bytes, bool last) {
@@ -207,13 +226,14 @@ void outgoing::leave() {
 void outgoing::write_farewell() {
   writing_ = true;
   current_.header = farewell();
-  asio::async_write(socket_, asio::buffer(current_.header), [self = shared_from_this()](asio::error_code ec, std::size_t) {
-    if (ec) return self->kill();
-    // The other end closes when it has read the farewell, and the pending read then kills us; closing
-    // here already could lose it.
-    asio::error_code ignored;
-    self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
-  });
+  asio::async_write(socket_, asio::buffer(current_.header),
+                    [self = shared_from_this()](asio::error_code ec, std::size_t) {
+                      if (ec) return self->kill();
+                      // The other end closes when it has read the farewell, and the pending read
+                      // then kills us; closing here already could lose it.
+                      asio::error_code ignored;
+                      self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
+                    });
 }
 
 void outgoing::lose(error why) {

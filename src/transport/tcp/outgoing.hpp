@@ -85,13 +85,16 @@ private:
   events tell_;
   std::atomic<std::uint64_t>& sent_bytes_;
   tcp::socket socket_;
-  asio::steady_timer timer_;  // dialing: this attempt or the pause after it; later: the end of patience
-  asio::steady_timer pace_;   // the front of the queue is due
+  asio::steady_timer
+    timer_;  // dialing: this attempt or the pause after it; later: the end of patience
+  asio::steady_timer pace_;  // the front of the queue is due
   state state_ = state::dialing;
-  std::string address_;       // for messages
+  std::string address_;  // for messages
 
   core::time_point deadline_;
-  std::uint64_t attempts_ = 0;
+  std::uint64_t attempt_ =
+    0;  // grows when one begins and when one fails: late completions are told by it
+  std::uint64_t tries_ = 0;
   std::chrono::nanoseconds pause_ = std::chrono::milliseconds(10);
   answer_bytes answer_{};
 

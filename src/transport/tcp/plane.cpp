@@ -10,7 +10,8 @@ namespace shoal::transport {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-tcp_plane::tcp_plane(tcp_options options, listening_port at) : options_(std::move(options)), port_(at.port()) {
+tcp_plane::tcp_plane(tcp_options options, listening_port at)
+  : options_(std::move(options)), port_(at.port()) {
   auto address = endpoint_of(at.host(), at.port());
   SHOAL_ASSERT(address);  // listen_tcp has used it
   acceptor_.assign(address->protocol(), at.release());
@@ -39,9 +40,10 @@ void tcp_plane::attach(core::tensor_sink& sink) { gate_.attach(sink); }
 void tcp_plane::open(view_id view, core::sender self, std::vector<core::member> peers,
                      std::chrono::nanoseconds deadline) {
   gate_.open(view);
-  asio::post(io_, [this, view, self, peers = std::move(peers), until = clock::now() + deadline]() mutable {
-    enter(view, self, std::move(peers), until);
-  });
+  asio::post(
+    io_, [this, view, self, peers = std::move(peers), until = clock::now() + deadline]() mutable {
+      enter(view, self, std::move(peers), until);
+    });
 }
 
 void tcp_plane::halt() {
@@ -60,11 +62,14 @@ void tcp_plane::resume(node_id from) {
   asio::post(io_, [this, from] { resume_now(from); });
 }
 
-std::pair<std::uint64_t, std::uint64_t> tcp_plane::traffic() const { return {sent_bytes_, received_bytes_}; }
+std::pair<std::uint64_t, std::uint64_t> tcp_plane::traffic() const {
+  return {sent_bytes_, received_bytes_};
+}
 
 // -- opening a view -------------------------------------------------------------------------------
 
-void tcp_plane::enter(view_id view, core::sender self, std::vector<core::member> members, core::time_point deadline) {
+void tcp_plane::enter(view_id view, core::sender self, std::vector<core::member> members,
+                      core::time_point deadline) {
   if (!gate_.live(view)) return;  // halted before we came to it
   if (self != self_) {            // the connections greet with another name
     for (auto& [node, p] : peers_)
@@ -89,8 +94,11 @@ void tcp_plane::rearrange(std::vector<core::member> members, core::time_point de
   for (auto& m : members) {
     SHOAL_ASSERT(m.who.node != self_.node);
     auto known = old.find(m.who.node);
-    if (known != old.end() && known->second.who == m) peers_.insert(old.extract(known));
-    else peers_.emplace(m.who.node, peer{m, {}, link_clock(options_.emulate.rate, options_.emulate.delay)});
+    if (known != old.end() && known->second.who == m)
+      peers_.insert(old.extract(known));
+    else
+      peers_.emplace(m.who.node,
+                     peer{m, {}, link_clock(options_.emulate.rate, options_.emulate.delay)});
   }
   for (auto& [node, p] : old)
     for (auto& out : p.out)
@@ -98,8 +106,10 @@ void tcp_plane::rearrange(std::vector<core::member> members, core::time_point de
   for (auto& [node, p] : peers_) {
     for (auto direction : {direction_class::pipeline, direction_class::bulk}) {
       auto& out = p.out[static_cast<std::size_t>(direction)];
-      if (out) out->set_deadline(deadline);
-      else dial(p, direction, deadline);
+      if (out)
+        out->set_deadline(deadline);
+      else
+        dial(p, direction, deadline);
     }
   }
 }
@@ -108,21 +118,24 @@ void tcp_plane::dial(peer& to, direction_class direction, core::time_point deadl
   auto& slot = to.out[static_cast<std::size_t>(direction)];
   // Both are called while the connection is ours; a peer that was replaced has been left before.
   auto node = to.who.who.node;
-  outgoing::events tell{
-    .ready = [this, node, direction] {
-      log(log_level::debug, "the " + std::string(to_string(direction)) + " connection to node " +
-                                std::to_string(node.value) + " is up");
-      tell_if_opened();
-    },
-    .lost = [this, node, direction](error why) {
-      peers_.at(node).out[static_cast<std::size_t>(direction)] = nullptr;
-      break_peer(node, std::move(why));
-    }};
+  outgoing::events tell{.ready =
+                          [this, node, direction] {
+                            log(log_level::debug, "the " + std::string(to_string(direction)) +
+                                                    " connection to node " +
+                                                    std::to_string(node.value) + " is up");
+                            tell_if_opened();
+                          },
+                        .lost =
+                          [this, node, direction](error why) {
+                            peers_.at(node).out[static_cast<std::size_t>(direction)] = nullptr;
+                            break_peer(node, std::move(why));
+                          }};
   slot = std::make_shared<outgoing>(
     io_,
-    outgoing::target{.peer = to.who,
-                     .hello = {.job = options_.job, .from = self_, .to = to.who.who, .direction = direction},
-                     .connect_timeout = options_.connect_timeout},
+    outgoing::target{
+      .peer = to.who,
+      .hello = {.job = options_.job, .from = self_, .to = to.who.who, .direction = direction},
+      .connect_timeout = options_.connect_timeout},
     std::move(tell), sent_bytes_);
   slot->dial(deadline);
 }
@@ -145,7 +158,7 @@ void tcp_plane::break_peer(node_id who, error why) {
     out = nullptr;
   }
   log(log_level::info, "node " + std::to_string(who.value) + " is out of reach in view " +
-                           std::to_string(view_.value) + ": " + why.text);
+                         std::to_string(view_.value) + ": " + why.text);
   gate_.broken(view_, who, std::move(why));
 }
 
@@ -163,19 +176,24 @@ void tcp_plane::transmit(node_id to, core::frame_header header, core::shared_byt
   if (header.view != view_ || !gate_.live(view_) || broken_.contains(to)) return;
   auto found = peers_.find(to);
   if (found == peers_.end())
-    return gate_.broken(view_, to, {errc::internal, name_of(header) + " was to go to node " + std::to_string(to.value) +
-                                                        ", which is no peer in view " + std::to_string(view_.value)});
+    return gate_.broken(
+      view_, to,
+      {errc::internal, name_of(header) + " was to go to node " + std::to_string(to.value) +
+                         ", which is no peer in view " + std::to_string(view_.value)});
   auto& p = found->second;
   if (auto sound = check(header, options_.frame_bytes_max); !sound)
-    return break_peer(to, in("sending " + name_of(header) + " to node " + std::to_string(to.value), sound.error()));
+    return break_peer(
+      to, in("sending " + name_of(header) + " to node " + std::to_string(to.value), sound.error()));
   std::uint64_t queued = payload.size;
   for (auto& out : p.out) queued += out ? out->queued_bytes() : 0;
   if (queued > options_.queue_bytes_max)
-    return break_peer(to, {errc::no_memory, "more than " + std::to_string(options_.queue_bytes_max) +
-                                                " bytes wait to be sent to node " + std::to_string(to.value) +
-                                                ": it has stopped reading, or the link is far too slow"});
+    return break_peer(
+      to, {errc::no_memory, "more than " + std::to_string(options_.queue_bytes_max) +
+                              " bytes wait to be sent to node " + std::to_string(to.value) +
+                              ": it has stopped reading, or the link is far too slow"});
   auto due = p.link.put(clock::now(), payload.size + frame_header_size + frame_trailer_size);
-  if (auto& out = p.out[static_cast<std::size_t>(class_of(header.kind))]; out)  // lost while halted: none
+  if (auto& out = p.out[static_cast<std::size_t>(class_of(header.kind))];
+      out)  // lost while halted: none
     out->push({encode(header), std::move(payload), due});
 }
 

@@ -38,7 +38,8 @@ private:
   /// A member of the view that was opened last.
   struct peer {
     core::member who;
-    std::array<std::shared_ptr<outgoing>, direction_class_count> out;  // shared with their pending operations
+    std::array<std::shared_ptr<outgoing>, direction_class_count>
+      out;  // shared with their pending operations
     link_clock link;
   };
   using connection_key = std::pair<node_id, direction_class>;
@@ -46,7 +47,8 @@ private:
 
   // On the io thread, here and below.
   void accept();
-  void enter(view_id view, core::sender self, std::vector<core::member> members, core::time_point deadline);
+  void enter(view_id view, core::sender self, std::vector<core::member> members,
+             core::time_point deadline);
   void rearrange(std::vector<core::member> members, core::time_point deadline);
   void sort_incoming();
   void dial(peer& to, direction_class direction, core::time_point deadline);
@@ -59,7 +61,8 @@ private:
   result<void> greeted(incoming& from, const greeting& hello) override;
   core::admission admit(incoming& from, const core::frame_header& header) override;
   bool wanted(const core::frame_header& header) override;
-  void arrived(incoming& from, const core::frame_header& header, core::shared_bytes payload) override;
+  void arrived(incoming& from, const core::frame_header& header,
+               core::shared_bytes payload) override;
   void ended(incoming& from, error why) override;
   void left(incoming& from) override;
   void expired(incoming& from) override;

@@ -12,7 +12,8 @@ using namespace std::chrono_literals;
 namespace {
 
 std::string name_of(const core::sender& who) {
-  return "node " + std::to_string(who.node.value) + " (incarnation " + std::to_string(who.incarnation.value) + ")";
+  return "node " + std::to_string(who.node.value) + " (incarnation " +
+         std::to_string(who.incarnation.value) + ")";
 }
 
 }  // namespace
@@ -23,7 +24,8 @@ void tcp_plane::accept() {
   acceptor_.async_accept([this](asio::error_code ec, tcp::socket socket) {
     if (ec == asio::error::operation_aborted) return;
     if (ec) {  // out of descriptors, most likely: those that we have go on, newcomers wait
-      log(log_level::warning, "cannot take a connection on tensor port " + std::to_string(port_) + ": " + ec.message());
+      log(log_level::warning,
+          "cannot take a connection on tensor port " + std::to_string(port_) + ": " + ec.message());
       accept_pause_.expires_after(100ms);
       accept_pause_.async_wait([this](asio::error_code cancelled) {
         if (!cancelled) accept();
@@ -32,8 +34,9 @@ void tcp_plane::accept() {
     }
     if (strangers_.size() >= options_.stranger_count_max) {
       // An honest peer says hello within milliseconds, so the oldest is the least likely to be one.
-      log(log_level::warning, "too many connections without a hello on tensor port " + std::to_string(port_) +
-                                  "; the one from " + strangers_.front()->address() + " is closed");
+      log(log_level::warning, "too many connections without a hello on tensor port " +
+                                std::to_string(port_) + "; the one from " +
+                                strangers_.front()->address() + " is closed");
       strangers_.front()->kill();
       strangers_.erase(strangers_.begin());
     }
@@ -47,15 +50,19 @@ void tcp_plane::accept() {
 
 result<void> tcp_plane::check_addressee(const greeting& hello) const {
   if (hello.job != options_.job)
-    return error{errc::foreign, "the job's digest is " + std::to_string(hello.job) + ", here it is " +
-                                    std::to_string(options_.job) + "; run all nodes with the same job file"};
+    return error{errc::foreign, "the job's digest is " + std::to_string(hello.job) +
+                                  ", here it is " + std::to_string(options_.job) +
+                                  "; run all nodes with the same job file"};
   if (!self_.node) return {};  // not opened yet: sorted out when we are
   if (hello.from.node == self_.node)
-    return error{errc::protocol, "you call yourself " + name_of(hello.from) + ", which is my own number"};
+    return error{errc::protocol,
+                 "you call yourself " + name_of(hello.from) + ", which is my own number"};
   if (hello.to.node != self_.node)
-    return error{errc::unreachable, "you ask for " + name_of(hello.to) + ", here is " + name_of(self_)};
+    return error{errc::unreachable,
+                 "you ask for " + name_of(hello.to) + ", here is " + name_of(self_)};
   if (hello.to.incarnation < self_.incarnation)
-    return error{errc::refused, "you ask for " + name_of(hello.to) + ", which is gone: here is " + name_of(self_)};
+    return error{errc::refused,
+                 "you ask for " + name_of(hello.to) + ", which is gone: here is " + name_of(self_)};
   return {};
 }
 
@@ -63,11 +70,12 @@ result<void> tcp_plane::greeted(incoming& from, const greeting& hello) {
   TRY_VOID(check_addressee(hello));
   auto* known = member(hello.from.node);
   if (known && known->who.incarnation > hello.from.incarnation)
-    return error{errc::refused, "you are " + name_of(hello.from) + ", but " + name_of(known->who) + " has joined since"};
+    return error{errc::refused, "you are " + name_of(hello.from) + ", but " + name_of(known->who) +
+                                  " has joined since"};
   auto& slot = incoming_[{hello.from.node, hello.direction}];
   if (slot && slot->hello().from.incarnation > hello.from.incarnation)
-    return error{errc::refused, "you are " + name_of(hello.from) + ", but " + name_of(slot->hello().from) +
-                                    " has connected since"};
+    return error{errc::refused, "you are " + name_of(hello.from) + ", but " +
+                                  name_of(slot->hello().from) + " has connected since"};
   if (!slot && !is_member(hello.from) && parked_count() >= options_.parked_count_max) {
     incoming_.erase({hello.from.node, hello.direction});
     return error{errc::unreachable, "too many connections from nodes outside the view; try later"};
@@ -81,14 +89,19 @@ result<void> tcp_plane::greeted(incoming& from, const greeting& hello) {
   strangers_.erase(mine);
   if (is_member(hello.from)) return {};
   from.expire_after(options_.park_timeout);
-  if (known) break_peer(hello.from.node, {errc::unreachable, name_of(known->who) + " is gone: it came back as " + name_of(hello.from)});
+  if (known)
+    break_peer(hello.from.node,
+               {errc::unreachable,
+                name_of(known->who) + " is gone: it came back as " + name_of(hello.from)});
   return {};
 }
 
 void tcp_plane::expired(incoming& from) {
-  log(log_level::info, "the connection from " + from.address() + " is closed: it has not been in the view for " +
-                           shoal::text_of(options_.park_timeout));
-  from.close_saying({errc::timeout, "your node has not been in my view for " + shoal::text_of(options_.park_timeout)});
+  log(log_level::info, "the connection from " + from.address() +
+                         " is closed: it has not been in the view for " +
+                         shoal::text_of(options_.park_timeout));
+  from.close_saying({errc::timeout, "your node has not been in my view for " +
+                                      shoal::text_of(options_.park_timeout)});
   forget(from);
 }
 
@@ -108,8 +121,10 @@ void tcp_plane::sort_incoming() {
       i = incoming_.erase(i);
       continue;
     }
-    if (is_member(in.hello().from)) in.do_not_expire();
-    else in.expire_after(options_.park_timeout);
+    if (is_member(in.hello().from))
+      in.do_not_expire();
+    else
+      in.expire_after(options_.park_timeout);
     ++i;
   }
 }
@@ -127,15 +142,16 @@ core::admission tcp_plane::admit(incoming& from, const core::frame_header& heade
 
 bool tcp_plane::wanted(const core::frame_header& header) { return gate_.live(header.view); }
 
-void tcp_plane::arrived(incoming& from, const core::frame_header& header, core::shared_bytes payload) {
+void tcp_plane::arrived(incoming& from, const core::frame_header& header,
+                        core::shared_bytes payload) {
   gate_.arrived(from.hello().from.node, header, std::move(payload));
 }
 
 void tcp_plane::ended(incoming& from, error why) {
   auto stranger = std::ranges::find(strangers_, &from, &incoming_ptr::get);
   if (stranger != strangers_.end()) {
-    log(log_level::warning, "a connection to tensor port " + std::to_string(port_) + " from " + from.address() +
-                                " is closed: " + why.text);
+    log(log_level::warning, "a connection to tensor port " + std::to_string(port_) + " from " +
+                              from.address() + " is closed: " + why.text);
     strangers_.erase(stranger);
     return;
   }
@@ -166,8 +182,9 @@ bool tcp_plane::is_member(const core::sender& who) const {
 }
 
 std::size_t tcp_plane::parked_count() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-    incoming_, [this](auto& entry) { return entry.second && !is_member(entry.second->hello().from); }));
+  return static_cast<std::size_t>(std::ranges::count_if(incoming_, [this](auto& entry) {
+    return entry.second && !is_member(entry.second->hello().from);
+  }));
 }
 
 void tcp_plane::log(log_level level, std::string text) const {

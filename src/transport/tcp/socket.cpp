@@ -14,7 +14,8 @@ result<tcp::endpoint> endpoint_of(const std::string& host, std::uint16_t port) {
   asio::error_code ec;
   auto address = asio::ip::make_address(host, ec);
   if (ec)
-    return error{errc::config, "\"" + host + "\" is not a literal IP address; give one such as 127.0.0.1 or ::1"};
+    return error{errc::config,
+                 "\"" + host + "\" is not a literal IP address; give one such as 127.0.0.1 or ::1"};
   return tcp::endpoint(address, port);
 }
 

@@ -28,8 +28,8 @@ void close_on_exec(int fd);
 /// Closes without complaint.
 void close(tcp::socket& socket);
 
-/// The end of a connection in our words: "closed by the other end", "reset by the other end", or the
-/// system's text. Always `errc::unreachable`.
+/// The end of a connection in our words: "closed by the other end", "reset by the other end", or
+/// the system's text. Always `errc::unreachable`.
 error error_of(const asio::error_code& ec, const std::string& where);
 
 }  // namespace shoal::transport

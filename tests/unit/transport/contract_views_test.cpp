@@ -10,7 +10,8 @@ using namespace shoal::transport;
 using namespace shoal::transport::testing;
 using core::frame_kind;
 
-TEMPLATE_TEST_CASE("a halt with traffic in flight ends it at once, and the next view works", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a halt with traffic in flight ends it at once, and the next view works",
+                   "[transport]", tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2);
   open_all(1, {ann.get(), bob.get()});
@@ -39,7 +40,8 @@ TEMPLATE_TEST_CASE("a halt with traffic in flight ends it at once, and the next 
   }
 }
 
-TEMPLATE_TEST_CASE("a halt waits for the call to the sink that is running", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a halt waits for the call to the sink that is running", "[transport]",
+                   tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2);
   open_all(1, {ann.get(), bob.get()});
@@ -52,7 +54,8 @@ TEMPLATE_TEST_CASE("a halt waits for the call to the sink that is running", "[tr
     go.get_future().wait();
     inside = false;
   });
-  for (std::uint32_t i = 0; i < 10; ++i) ann->send(*bob, 1, frame_kind::activation, i, payload_of(10, i));
+  for (std::uint32_t i = 0; i < 10; ++i)
+    ann->send(*bob, 1, frame_kind::activation, i, payload_of(10, i));
   entered.get_future().wait();
   auto halted = std::async(std::launch::async, [&] {
     bob->plane->halt();
@@ -63,21 +66,25 @@ TEMPLATE_TEST_CASE("a halt waits for the call to the sink that is running", "[tr
   CHECK_FALSE(halted.get());
   auto seen = bob->sink.arrivals().size();
   open_all(2, {ann.get(), bob.get()});
-  ann->send(*bob, 2, frame_kind::activation, 77, payload_of(10, 1));  // behind what is left of view 1
+  ann->send(*bob, 2, frame_kind::activation, 77,
+            payload_of(10, 1));  // behind what is left of view 1
   REQUIRE(bob->sink.wait_arrivals(seen + 1));
   CHECK(bob->sink.arrivals().back().header.micro_batch == 77);
   CHECK(bob->sink.arrivals().size() == seen + 1);
 }
 
-TEMPLATE_TEST_CASE("frames of an ended view never arrive, although their sender goes on", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("frames of an ended view never arrive, although their sender goes on",
+                   "[transport]", tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2);
   open_all(1, {ann.get(), bob.get()});
-  for (std::uint32_t i = 0; i < 20; ++i) ann->send(*bob, 1, frame_kind::activation, i, payload_of(200000, i));
+  for (std::uint32_t i = 0; i < 20; ++i)
+    ann->send(*bob, 1, frame_kind::activation, i, payload_of(200000, i));
   REQUIRE(bob->sink.wait_arrivals(1));
   bob->plane->halt();
   bob->sink.forget();
-  for (std::uint32_t i = 20; i < 40; ++i) ann->send(*bob, 1, frame_kind::activation, i, payload_of(200000, i));
+  for (std::uint32_t i = 20; i < 40; ++i)
+    ann->send(*bob, 1, frame_kind::activation, i, payload_of(200000, i));
   bob->open(2, {ann->member()});
   REQUIRE(bob->sink.wait_opened(2));
   // Ann follows; her first frame of view 2 comes behind whatever was left of view 1.
@@ -87,7 +94,8 @@ TEMPLATE_TEST_CASE("frames of an ended view never arrive, although their sender 
   for (auto& a : bob->sink.arrivals()) CHECK(a.header.view == view_id{2});
 }
 
-TEMPLATE_TEST_CASE("a send of another view than the open one goes nowhere", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a send of another view than the open one goes nowhere", "[transport]",
+                   tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2);
   open_all(4, {ann.get(), bob.get()});
@@ -99,11 +107,14 @@ TEMPLATE_TEST_CASE("a send of another view than the open one goes nowhere", "[tr
   CHECK(bob->sink.wait_admits(1));
 }
 
-TEMPLATE_TEST_CASE("a peer that opens the view first is judged by the sink, and heard after open", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a peer that opens the view first is judged by the sink, and heard after open",
+                   "[transport]", tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2);
   std::atomic<std::uint64_t> bobs_view = 1;
-  bob->sink.judge([&](node_id, const core::frame_header& h) { return h.view.value > bobs_view ? answer::later : answer::take; });
+  bob->sink.judge([&](node_id, const core::frame_header& h) {
+    return h.view.value > bobs_view ? answer::later : answer::take;
+  });
   open_all(1, {ann.get(), bob.get()});
   ann->open(2, {bob->member()});
   ann->send(*bob, 2, frame_kind::activation, 5, payload_of(70000, 5));
@@ -115,11 +126,13 @@ TEMPLATE_TEST_CASE("a peer that opens the view first is judged by the sink, and 
   CHECK(equal(bob->sink.arrivals()[0].payload, payload_of(70000, 5)));
 }
 
-TEMPLATE_TEST_CASE("a newcomer that dials before its peer has opened anything is heard", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a newcomer that dials before its peer has opened anything is heard",
+                   "[transport]", tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2);
   std::atomic<bool> ready = false;
-  bob->sink.judge([&](node_id, const core::frame_header&) { return ready ? answer::take : answer::later; });
+  bob->sink.judge(
+    [&](node_id, const core::frame_header&) { return ready ? answer::take : answer::later; });
   ann->open(9, {bob->member()});
   REQUIRE(ann->sink.wait_opened(9));
   ann->send(*bob, 9, frame_kind::partial, 1, payload_of(10, 1));
@@ -129,11 +142,13 @@ TEMPLATE_TEST_CASE("a newcomer that dials before its peer has opened anything is
   CHECK(bob->sink.wait_arrivals(1));
 }
 
-TEMPLATE_TEST_CASE("the death of a peer breaks it for those who count on it, once", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("the death of a peer breaks it for those who count on it, once", "[transport]",
+                   tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2), cid = world.make(3);
   open_all(1, {ann.get(), bob.get(), cid.get()});
-  for (std::uint32_t i = 0; i < 30; ++i) ann->send(*bob, 1, frame_kind::activation, i, payload_of(1 << 20, i));
+  for (std::uint32_t i = 0; i < 30; ++i)
+    ann->send(*bob, 1, frame_kind::activation, i, payload_of(1 << 20, i));
   auto begun = std::chrono::steady_clock::now();
   bob->plane = nullptr;
   for (auto* n : {ann.get(), cid.get()}) {
@@ -149,7 +164,8 @@ TEMPLATE_TEST_CASE("the death of a peer breaks it for those who count on it, onc
   CHECK(cid->sink.broken_count() == 1);
 }
 
-TEMPLATE_TEST_CASE("a peer that dies after the halt is reported by the next view that needs it", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a peer that dies after the halt is reported by the next view that needs it",
+                   "[transport]", tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2), cid = world.make(3);
   open_all(1, {ann.get(), bob.get(), cid.get()});
@@ -162,7 +178,8 @@ TEMPLATE_TEST_CASE("a peer that dies after the halt is reported by the next view
   REQUIRE(ann->sink.wait_broken(2));
 }
 
-TEMPLATE_TEST_CASE("a peer that nobody answers for is broken at the deadline, by name and address", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a peer that nobody answers for is broken at the deadline, by name and address",
+                   "[transport]", tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2);
   auto gone = bob->member();
@@ -171,10 +188,12 @@ TEMPLATE_TEST_CASE("a peer that nobody answers for is broken at the deadline, by
   auto why = ann->sink.wait_broken(2);
   REQUIRE(why);
   CHECK(retryable(why->code));
-  CHECK_THAT(why->text, Catch::Contains("node 2") && Catch::Contains("127.0.0.1:" + std::to_string(gone.at.tensor_port)));
+  CHECK_THAT(why->text, Catch::Contains("node 2") &&
+                          Catch::Contains("127.0.0.1:" + std::to_string(gone.at.tensor_port)));
 }
 
-TEMPLATE_TEST_CASE("a node that is not in the next view is left without complaint", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a node that is not in the next view is left without complaint", "[transport]",
+                   tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2), cid = world.make(3);
   open_all(1, {ann.get(), bob.get(), cid.get()});
@@ -213,7 +232,8 @@ TEMPLATE_TEST_CASE("a view without peers is open", "[transport]", tcp_world, mem
   CHECK(ann->sink.wait_opened(3));
 }
 
-TEMPLATE_TEST_CASE("a frame over the limit, or to nobody, breaks with the reason", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a frame over the limit, or to nobody, breaks with the reason", "[transport]",
+                   tcp_world, memory_world) {
   TestType world(world_options{.frame_bytes_max = 1000});
   auto ann = world.make(1), bob = world.make(2);
   open_all(1, {ann.get(), bob.get()});
@@ -229,7 +249,8 @@ TEMPLATE_TEST_CASE("a frame over the limit, or to nobody, breaks with the reason
   CHECK_THAT(why->text, Catch::Contains("node 77"));
 }
 
-TEMPLATE_TEST_CASE("a queue that a peer does not read ends at its limit", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("a queue that a peer does not read ends at its limit", "[transport]", tcp_world,
+                   memory_world) {
   TestType world(world_options{.queue_bytes_max = 8 << 20});
   auto ann = world.make(1), bob = world.make(2);
   bob->sink.judge([](node_id, const core::frame_header&) { return answer::later; });
@@ -246,7 +267,8 @@ TEMPLATE_TEST_CASE("a queue that a peer does not read ends at its limit", "[tran
   CHECK_THAT(why->text, Catch::Contains("8388608 bytes wait"));
 }
 
-TEMPLATE_TEST_CASE("halts, opens and sends from several threads never hang", "[transport]", tcp_world, memory_world) {
+TEMPLATE_TEST_CASE("halts, opens and sends from several threads never hang", "[transport]",
+                   tcp_world, memory_world) {
   TestType world;
   auto ann = world.make(1), bob = world.make(2);
   std::atomic<bool> done = false;
@@ -254,7 +276,8 @@ TEMPLATE_TEST_CASE("halts, opens and sends from several threads never hang", "[t
   for (auto [from, to] : {std::pair{ann.get(), bob.get()}, std::pair{bob.get(), ann.get()}})
     threads.emplace_back([&done, from = from, to = to] {
       for (std::uint32_t i = 0; !done; ++i) {
-        for (std::uint64_t view = 1; view <= 30; ++view) from->send(*to, view, frame_kind::activation, i, payload_of(3000, i));
+        for (std::uint64_t view = 1; view <= 30; ++view)
+          from->send(*to, view, frame_kind::activation, i, payload_of(3000, i));
         from->plane->resume(to->who.node);
         std::this_thread::yield();
       }

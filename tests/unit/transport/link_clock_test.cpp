@@ -15,7 +15,8 @@ TEST_CASE("a link without rate and delay lets everything pass at once", "[transp
   for (int i = 0; i < 5; ++i) CHECK(link.put(start, 1 << 30) == start);
 }
 
-TEST_CASE("frames queue for the link, each for its bytes over the rate", "[transport][link_clock]") {
+TEST_CASE("frames queue for the link, each for its bytes over the rate",
+          "[transport][link_clock]") {
   link_clock link({1e6}, 0ns);
   CHECK(link.put(start, 1000) == start + 1ms);
   CHECK(link.put(start, 500) == start + 1500us);
@@ -28,7 +29,8 @@ TEST_CASE("an idle link does not save up", "[transport][link_clock]") {
   CHECK(link.put(start + 10s, 1000) == start + 10s + 1ms);
 }
 
-TEST_CASE("delay moves everything by the same time and does not occupy the link", "[transport][link_clock]") {
+TEST_CASE("delay moves everything by the same time and does not occupy the link",
+          "[transport][link_clock]") {
   link_clock link({1e6}, 50ms);
   CHECK(link.put(start, 1000) == start + 51ms);
   CHECK(link.put(start, 1000) == start + 52ms);

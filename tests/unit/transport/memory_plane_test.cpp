@@ -43,7 +43,8 @@ TEST_CASE("the same calls give the same deliveries in the same order", "[transpo
     pair.ann.open(1, {pair.bob.member()});
     pair.bob.open(1, {pair.ann.member()});
     for (std::uint32_t i = 0; i < 50; ++i)
-      pair.ann.send(pair.bob, 1, i * i % 7 < 3 ? frame_kind::partial : frame_kind::activation, i, payload_of(i, i));
+      pair.ann.send(pair.bob, 1, i * i % 7 < 3 ? frame_kind::partial : frame_kind::activation, i,
+                    payload_of(i, i));
     pair.hub.pump();
     std::vector<std::uint32_t> order;
     for (auto& a : pair.bob.sink.arrivals()) order.push_back(a.header.micro_batch);

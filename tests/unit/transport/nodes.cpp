@@ -26,7 +26,8 @@ bool equal(const core::shared_bytes& a, const core::shared_bytes& b) {
   return a.size == b.size && std::equal(a.data, a.data + a.size, b.data);
 }
 
-core::frame_header header_of(std::uint64_t view, core::frame_kind kind, std::uint32_t number, std::size_t bytes) {
+core::frame_header header_of(std::uint64_t view, core::frame_kind kind, std::uint32_t number,
+                             std::size_t bytes) {
   return {.view = {view},
           .step = {7},
           .kind = kind,
@@ -63,7 +64,8 @@ core::admission recording_sink::admit(node_id from, const core::frame_header& he
   return given;
 }
 
-void recording_sink::arrived(node_id from, const core::frame_header& header, core::shared_bytes payload) {
+void recording_sink::arrived(node_id from, const core::frame_header& header,
+                             core::shared_bytes payload) {
   std::unique_lock lock(mutex_);
   arrivals_.push_back({from, header, std::move(payload)});
   changed_.notify_all();
@@ -149,8 +151,9 @@ std::size_t tcp_world::log_count(const std::string& part) const {
 bool tcp_world::wait_log(const std::string& part, std::size_t count) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, deadline, [&] {
-    return std::ranges::count_if(log_, [&](auto& line) { return line.find(part) != std::string::npos; }) >=
-           static_cast<std::ptrdiff_t>(count);
+    return std::ranges::count_if(log_, [&](auto& line) {
+             return line.find(part) != std::string::npos;
+           }) >= static_cast<std::ptrdiff_t>(count);
   });
 }
 

@@ -27,7 +27,8 @@ core::shared_bytes payload_of(std::size_t bytes, std::uint64_t seed);
 core::shared_bytes room(std::size_t bytes);
 bool equal(const core::shared_bytes& a, const core::shared_bytes& b);
 
-core::frame_header header_of(std::uint64_t view, core::frame_kind kind, std::uint32_t number, std::size_t bytes);
+core::frame_header header_of(std::uint64_t view, core::frame_kind kind, std::uint32_t number,
+                             std::size_t bytes);
 
 /// Takes everything unless told otherwise, and remembers.
 class recording_sink : public core::tensor_sink {
@@ -80,7 +81,8 @@ struct node {
   std::unique_ptr<core::tensor_plane> plane;  // after the sink: it calls it
 
   core::member member() const { return {who, {"127.0.0.1", 0, plane->port()}}; }
-  void open(std::uint64_t view, std::vector<core::member> peers, std::chrono::nanoseconds until = deadline) {
+  void open(std::uint64_t view, std::vector<core::member> peers,
+            std::chrono::nanoseconds until = deadline) {
     plane->open({view}, who, std::move(peers), until);
   }
   void send(const node& to, std::uint64_t view, core::frame_kind kind, std::uint32_t number,
@@ -119,7 +121,8 @@ private:
 class memory_world {
 public:
   explicit memory_world(world_options options = {})
-      : hub({.frame_bytes_max = options.frame_bytes_max, .queue_bytes_max = options.queue_bytes_max}) {}
+    : hub(
+        {.frame_bytes_max = options.frame_bytes_max, .queue_bytes_max = options.queue_bytes_max}) {}
   std::unique_ptr<node> make(std::uint64_t id, std::uint64_t incarnation = 1);
 
   memory_hub hub;

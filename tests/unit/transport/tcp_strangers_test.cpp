@@ -33,14 +33,19 @@ struct couple {
 };
 
 greeting hello_from(std::uint64_t id, std::uint64_t incarnation = 1) {
-  return {.job = 0, .from = {{id}, {incarnation}}, .to = {{2}, {1}}, .direction = direction_class::pipeline};
+  return {.job = 0,
+          .from = {{id}, {incarnation}},
+          .to = {{2}, {1}},
+          .direction = direction_class::pipeline};
 }
 
 }  // namespace
 
-TEST_CASE("garbage on the tensor port gets one clear answer, is logged, and hurts nobody", "[transport][tcp]") {
+TEST_CASE("garbage on the tensor port gets one clear answer, is logged, and hurts nobody",
+          "[transport][tcp]") {
   couple pair;
-  for (std::string garbage : {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", 10),
+  for (std::string garbage : {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+                              std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", 10),
                               std::string(1 << 20, '\0'), std::string(100000, 'S')}) {
     raw_peer stranger(pair.port());
     stranger.write(garbage);
@@ -57,7 +62,8 @@ TEST_CASE("garbage on the tensor port gets one clear answer, is logged, and hurt
   pair.check_unharmed();
 }
 
-TEST_CASE("a hello of another version or job, or damaged, is refused with the reason", "[transport][tcp]") {
+TEST_CASE("a hello of another version or job, or damaged, is refused with the reason",
+          "[transport][tcp]") {
   tcp_options options;
   options.job = 42;
   couple pair(options);
@@ -122,7 +128,8 @@ TEST_CASE("a dialer with another job is told so, and does not try again", "[tran
   auto why = ann->sink.wait_broken(2);
   REQUIRE(why);
   CHECK(why->code == errc::foreign);
-  CHECK_THAT(why->text, Catch::Contains("node 2 at 127.0.0.1:") && Catch::Contains("same job file"));
+  CHECK_THAT(why->text,
+             Catch::Contains("node 2 at 127.0.0.1:") && Catch::Contains("same job file"));
 }
 
 TEST_CASE("a port that is not shoal's is named as such", "[transport][tcp]") {
@@ -132,14 +139,16 @@ TEST_CASE("a port that is not shoal's is named as such", "[transport][tcp]") {
   ann->open(1, {core::member{{{2}, {1}}, {"127.0.0.1", 0, web.port()}}});
   auto first = web.accept();
   auto second = web.accept();
-  for (auto* peer : {&first, &second}) peer->write(std::string("HTTP/1.1 400 Bad Request\r\n\r\n") + std::string(600, ' '));
+  for (auto* peer : {&first, &second})
+    peer->write(std::string("HTTP/1.1 400 Bad Request\r\n\r\n") + std::string(600, ' '));
   auto why = ann->sink.wait_broken(2);
   REQUIRE(why);
   CHECK(why->code == errc::protocol);
   CHECK_THAT(why->text, Catch::Contains("\"HTTP\""));
 }
 
-TEST_CASE("a peer that takes the connection and says nothing is broken at the deadline", "[transport][tcp]") {
+TEST_CASE("a peer that takes the connection and says nothing is broken at the deadline",
+          "[transport][tcp]") {
   tcp_world world;
   world.tcp.connect_timeout = 20ms;
   auto ann = world.make(1);
@@ -160,7 +169,8 @@ TEST_CASE("an endpoint that is not an address breaks at once", "[transport][tcp]
   CHECK_THAT(why->text, Catch::Contains("\"no.such.host\" is not a literal IP address"));
 }
 
-TEST_CASE("half-open, silent and slow strangers are sent away at the hello timeout", "[transport][tcp]") {
+TEST_CASE("half-open, silent and slow strangers are sent away at the hello timeout",
+          "[transport][tcp]") {
   tcp_options options;
   options.hello_timeout = 50ms;
   couple pair(options);
@@ -190,13 +200,15 @@ TEST_CASE("beyond the limit the oldest stranger goes", "[transport][tcp]") {
   pair.check_unharmed();
 }
 
-TEST_CASE("connections from outside the view are parked up to a limit and a time", "[transport][tcp]") {
+TEST_CASE("connections from outside the view are parked up to a limit and a time",
+          "[transport][tcp]") {
   tcp_options options;
   options.parked_count_max = 2;
   options.park_timeout = 100ms;
   couple pair(options);
   raw_peer first(pair.port()), second(pair.port()), third(pair.port());
-  auto a = first.greet(hello_from(11)), b = second.greet(hello_from(12)), c = third.greet(hello_from(13));
+  auto a = first.greet(hello_from(11)), b = second.greet(hello_from(12)),
+       c = third.greet(hello_from(13));
   REQUIRE((a && b && c));
   CHECK(*a);
   CHECK(*b);
