@@ -39,7 +39,10 @@ public:
 
   void halt() override {
     node_->gate.halt();
-    network_->events.post([node = node_] { node->drop_queues(); });
+    network_->events.post([node = node_] {
+      node->drop_queues();
+      node->resume_all();
+    });
   }
 
   void send(node_id to, core::frame_header header, core::shared_bytes payload) override {

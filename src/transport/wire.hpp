@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,22 @@ constexpr std::uint32_t magic(const char (&letters)[5]) {
 
 /// XXH3-64: finds damage, does not stand up to an attacker.
 std::uint64_t hash_of(std::span<const std::byte> bytes);
+
+/// The same hash, fed piece by piece.
+class running_hash {
+public:
+  running_hash();
+  /// Forgets what was added.
+  void restart();
+  void add(std::span<const std::byte> bytes);
+  std::uint64_t value() const;
+
+private:
+  struct freed {
+    void operator()(void* state) const;
+  };
+  std::unique_ptr<void, freed> state_;
+};
 
 /// Bytes for people: letters where they can be printed, else hex: `"GET "`, `16 03 01 02`.
 std::string shown(std::span<const std::byte> bytes);

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "transport/wire.hpp"
 
 namespace shoal::transport {
 
@@ -30,8 +29,7 @@ incoming::incoming(tcp::socket socket, limits limit, judge& who,
     limits_(limit),
     judge_(who),
     received_bytes_(received_bytes),
-    timer_(socket_.get_executor()),
-    hash_(XXH3_createState()) {
+    timer_(socket_.get_executor()) {
   asio::error_code ec;
   auto at = socket_.remote_endpoint(ec);
   address_ = ec ? "an address that is gone" : text_of(at);
@@ -119,7 +117,7 @@ void incoming::ask() {
       state_ = state::reading;
       into_ = std::move(answer.into);
       offset_ = 0;
-      XXH3_64bits_reset(hash_.get());
+      hash_.restart();
       return read_payload();
     case core::admission::kind::later:
       state_ = state::waiting;
@@ -156,7 +154,7 @@ void incoming::read_payload() {
 
 void incoming::got_payload(std::size_t bytes) {
   auto done = std::min(offset_, into_.size);
-  XXH3_64bits_update(hash_.get(), into_.data + done, std::min(bytes, into_.size - done));
+  hash_.add({into_.data + done, std::min(bytes, into_.size - done)});
   offset_ += bytes;
   if (offset_ == into_.size + frame_trailer_size)
     complete();
@@ -169,7 +167,7 @@ void incoming::complete() {
   into_ = {};
   // A halted sender may overwrite what it was sending: bytes of a dead view prove nothing.
   if (judge_.wanted(header_)) {
-    if (get<std::uint64_t>(trailer_, 0) != XXH3_64bits_digest(hash_.get()))
+    if (get<std::uint64_t>(trailer_, 0) != hash_.value())
       return refuse(
         {errc::damaged, "the payload of " + name_of(header_) +
                           " is damaged: its XXH3 hash differs from the one its sender computed"});

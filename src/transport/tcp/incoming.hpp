@@ -7,8 +7,6 @@
 //
 // Lives on the io thread. Pending operations keep it alive.
 
-#include <xxhash.h>
-
 #include <array>
 #include <atomic>
 #include <functional>
@@ -17,6 +15,7 @@
 #include "core/ports.hpp"
 #include "transport/hello.hpp"
 #include "transport/tcp/socket.hpp"
+#include "transport/wire.hpp"
 
 namespace shoal::transport {
 
@@ -101,10 +100,7 @@ private:
   core::shared_bytes into_;
   std::size_t offset_ = 0;  // bytes of payload and trailer read
   std::array<std::byte, frame_trailer_size> trailer_{};
-  struct freed {
-    void operator()(XXH3_state_t* s) const { XXH3_freeState(s); }
-  };
-  std::unique_ptr<XXH3_state_t, freed> hash_;
+  running_hash hash_;
 };
 
 }  // namespace shoal::transport

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "transport/wire.hpp"
 
 namespace shoal::transport {
 
@@ -27,8 +26,7 @@ outgoing::outgoing(asio::io_context& io, target whom, events tell,
     sent_bytes_(sent_bytes),
     socket_(io),
     timer_(io),
-    pace_(io),
-    hash_(XXH3_createState()) {
+    pace_(io) {
   address_ = "node " + std::to_string(whom_.peer.who.node.value) + " at " + whom_.peer.at.host +
              ":" + std::to_string(whom_.peer.at.tensor_port);
 }
@@ -177,9 +175,9 @@ void outgoing::write_piece() {
   if (first && last) {
     put(trailer_, 0, hash_of(piece));
   } else {
-    if (first) XXH3_64bits_reset(hash_.get());
-    XXH3_64bits_update(hash_.get(), piece.data(), piece.size());
-    if (last) put(trailer_, 0, XXH3_64bits_digest(hash_.get()));
+    if (first) hash_.restart();
+    hash_.add(piece);
+    if (last) put(trailer_, 0, hash_.value());
   }
   std::array<asio::const_buffer, 3> buffers{
     asio::const_buffer(current_.header.data(), first ? current_.header.size() : 0),

@@ -8,8 +8,6 @@
 //
 // Lives on the io thread, like everything in this folder. Pending operations keep it alive.
 
-#include <xxhash.h>
-
 #include <array>
 #include <atomic>
 #include <deque>
@@ -20,6 +18,7 @@
 #include "core/time.hpp"
 #include "transport/hello.hpp"
 #include "transport/tcp/socket.hpp"
+#include "transport/wire.hpp"
 
 namespace shoal::transport {
 
@@ -104,10 +103,7 @@ private:
   outbound_frame current_;
   std::size_t offset_ = 0;  // of the payload of current_, written
   std::array<std::byte, frame_trailer_size> trailer_{};
-  struct freed {
-    void operator()(XXH3_state_t* s) const { XXH3_freeState(s); }
-  };
-  std::unique_ptr<XXH3_state_t, freed> hash_;
+  running_hash hash_;
 };
 
 }  // namespace shoal::transport

@@ -48,7 +48,11 @@ void tcp_plane::open(view_id view, core::sender self, std::vector<core::member> 
 
 void tcp_plane::halt() {
   gate_.halt();
-  asio::post(io_, [this] { drop_queues(); });
+  asio::post(io_, [this] {
+    drop_queues();
+    resume_now(
+      {});  // what waited and is dead is read and forgotten, so that its sender gets rid of it
+  });
 }
 
 void tcp_plane::send(node_id to, core::frame_header header, core::shared_bytes payload) {

@@ -28,9 +28,9 @@ TEMPLATE_TEST_CASE("a halt with traffic in flight ends it at once, and the next 
     ann->plane->halt();
     open_all(view + 1, {ann.get(), bob.get()});
     CHECK(bob->sink.arrivals().size() == seen);
-    CHECK(last.expired());  // halted: the plane has let go of what it had not begun
     ann->send(*bob, view + 1, frame_kind::activation, 99, payload_of(100, 99));
     REQUIRE(bob->sink.wait_arrivals(seen + 1));
+    CHECK(last.expired());  // the plane has let go of what it had not begun
     auto got = bob->sink.arrivals().back();
     CHECK(got.header.view == view_id{view + 1});
     CHECK(got.header.micro_batch == 99);
@@ -156,7 +156,7 @@ TEMPLATE_TEST_CASE("the death of a peer breaks it for those who count on it, onc
     REQUIRE(why);
     CHECK(why->code == errc::unreachable);
   }
-  CHECK(std::chrono::steady_clock::now() - begun < 1s);
+  CHECK(std::chrono::steady_clock::now() - begun < 5s);
   ann->send(*bob, 1, frame_kind::activation, 1, payload_of(10, 1));  // dropped
   ann->send(*cid, 1, frame_kind::activation, 2, payload_of(10, 1));
   REQUIRE(cid->sink.wait_arrivals(1));
@@ -290,4 +290,45 @@ TEMPLATE_TEST_CASE("halts, opens and sends from several threads never hang", "[t
   done = true;
   for (auto& t : threads) t.join();
   CHECK(ann->sink.broken_count() + bob->sink.broken_count() == 0);
+}
+
+TEMPLATE_TEST_CASE("after detach the sink is left alone, whatever comes", "[transport]", tcp_world,
+                   memory_world) {
+  TestType world;
+  auto ann = world.make(1), bob = world.make(2);
+  open_all(1, {ann.get(), bob.get()});
+  for (std::uint32_t i = 0; i < 20; ++i)
+    ann->send(*bob, 1, frame_kind::activation, i, payload_of(100000, i));
+  REQUIRE(bob->sink.wait_arrivals(1));
+  bob->plane->detach();
+  auto seen = bob->sink.arrivals().size();
+  for (std::uint32_t i = 0; i < 20; ++i)
+    ann->send(*bob, 1, frame_kind::activation, i, payload_of(100000, i));
+  bob->send(*ann, 1, frame_kind::activation, 1, payload_of(10, 1));
+  bob->plane->halt();
+  bob->plane = nullptr;
+  REQUIRE(ann->sink.wait_broken(2));
+  CHECK(bob->sink.arrivals().size() == seen);
+  CHECK(bob->sink.broken_count() == 0);
+}
+
+TEMPLATE_TEST_CASE("a halt reads and forgets what was told later", "[transport]", tcp_world,
+                   memory_world) {
+  TestType world;
+  auto ann = world.make(1), bob = world.make(2);
+  bob->sink.judge([](node_id, const core::frame_header&) { return answer::later; });
+  open_all(1, {ann.get(), bob.get()});
+  auto bytes = payload_of(32 << 20, 1);  // more than the sockets hold: stays with its sender
+  std::weak_ptr<void> kept = bytes.owner;
+  ann->send(*bob, 1, frame_kind::activation, 1, std::move(bytes));
+  REQUIRE(bob->sink.wait_admits(1));
+  bob->plane->halt();
+  ann->plane->halt();
+  // Ann comes to the next view with the old frame's rest still before her; Bob opens it later.
+  bob->sink.judge([](node_id, const core::frame_header&) { return answer::take; });
+  ann->open(2, {bob->member()});
+  ann->send(*bob, 2, frame_kind::activation, 2, payload_of(10, 1));
+  REQUIRE(bob->sink.wait_arrivals(1));
+  CHECK(bob->sink.arrivals()[0].header.micro_batch == 2);
+  CHECK(kept.expired());
 }

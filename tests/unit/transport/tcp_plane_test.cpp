@@ -172,32 +172,3 @@ TEST_CASE("an emulated link delays and paces what is sent, and a halt empties it
   REQUIRE(bob->sink.wait_arrivals(1));
   CHECK(std::chrono::steady_clock::now() - begun < 5s);
 }
-
-TEST_CASE("the loopback's throughput and latency", "[.bench]") {
-  tcp_world world;
-  auto ann = world.make(1), bob = world.make(2);
-  open_all(1, {ann.get(), bob.get()});
-  auto target = room(16 << 20);
-  for (std::size_t size :
-       {std::size_t{4} << 10, std::size_t{64} << 10, std::size_t{1} << 20, std::size_t{16} << 20}) {
-    bob->sink.forget();
-    auto count =
-      static_cast<std::uint32_t>(std::min<std::size_t>(20000, (std::size_t{2} << 30) / size));
-    auto bytes = payload_of(size, 1);
-    auto begun = std::chrono::steady_clock::now();
-    for (std::uint32_t i = 0; i < count; ++i) ann->send(*bob, 1, frame_kind::activation, i, bytes);
-    REQUIRE(bob->sink.wait_arrivals(count));
-    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-    WARN(size << " bytes: " << static_cast<double>(size) * count / took.count() / 1e9 << " GB/s, "
-              << took.count() / count * 1e6 << " us each");
-  }
-  bob->sink.forget();
-  bob->sink.on_arrival([&] { bob->send(*ann, 1, frame_kind::gradient, 0, payload_of(64, 1)); });
-  auto begun = std::chrono::steady_clock::now();
-  for (std::uint32_t i = 1; i <= 2000; ++i) {
-    ann->send(*bob, 1, frame_kind::activation, i, payload_of(64, 1));
-    REQUIRE(ann->sink.wait_arrivals(i));
-  }
-  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-  WARN("round trip of 64 bytes: " << took.count() / 2000 * 1e6 << " us");
-}
