@@ -82,7 +82,6 @@ void reducer::expect_totals(block_index block, block_sum& sum) {
 bool reducer::work() {
   auto news = inbox_.news();
   if (fruitless_ && looked_at_ == news) return false;
-  at::NoGradGuard no_grad;
   for (auto& [block, sum] : blocks_) {
     if (sum.at == phase::exchanging && exchange(block, sum)) return true;
     if (sum.at == phase::summed && sum.open_ties == 0) {
@@ -157,7 +156,7 @@ bool reducer::take_totals(block_index block, block_sum& sum) {
 
 void reducer::set_summed(block_index block, block_sum& sum) {
   held_.at(block).set_total(std::move(sum.total));
-  sum.total = {};
+  sum.total.reset();
   sum.at = phase::summed;
   for (auto& tie : ties_)
     for (std::size_t i = 0; i < tie.members->size(); ++i) {

@@ -1,12 +1,9 @@
 // The trainer thread and its life cycle; see runner.hpp for the picture.
 
-#include <atomic>
 #include <chrono>
 #include <exception>
 #include <mutex>
-#include <new>
 #include <optional>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -14,6 +11,7 @@
 
 #include "base/assert.hpp"
 #include "core/checkpoint/manifest.hpp"
+#include "torch/errors.hpp"
 #include "torch/runner/batches.hpp"
 #include "torch/runner/holdings.hpp"
 #include "torch/runner/inbox.hpp"
@@ -102,14 +100,8 @@ private:
       work();
     } catch (const batches_error& e) {
       fail({errc::data, e.what()});
-    } catch (const std::bad_alloc&) {
-      fail({errc::no_memory, where() + ": no memory is left"});
-    } catch (const c10::Error& e) {
-      std::string_view text = e.what_without_backtrace();
-      bool memory = text.find("not enough memory") != text.npos;
-      fail({memory ? errc::no_memory : errc::internal, where() + ": " + std::string(text)});
     } catch (const std::exception& e) {
-      fail({errc::internal, where() + ": " + e.what()});
+      fail(in(where(), error_of(e)));
     }
   }
 

@@ -89,7 +89,7 @@ result<bool> state_fetcher::work(core::time_point now) {
     if (!f.trouble && silent && now - *silent >= patience(with_.job))
       f.trouble = error{errc::timeout, name_of(f.source) + " has sent nothing of " +
                                          name_of(with_.model, block) + " for " +
-                                         text_of(patience(with_.job))};
+                                         shoal::text_of(patience(with_.job))};
     if (!f.trouble) continue;
     if (f.sources.empty()) {
       TRY_VOID(fail(*f.trouble, f.source));
