@@ -143,8 +143,10 @@ void reducer::finish_shard(block_index block, block_sum& sum) {
   part.copy_(sum.pieces[0]);
   sum.pieces.clear();
   sum.shard_done = true;
+  // Adding up ties writes to the total, maybe before the plane has read it.
+  auto sent = sum.open_ties == 0 ? part : part.clone();
   for (replica_index r = 0; r < facts_.replica_count(); ++r)
-    if (r != mine) send(facts_.holder(r, block), {round_, frame_kind::total, block, 0, mine}, part);
+    if (r != mine) send(facts_.holder(r, block), {round_, frame_kind::total, block, 0, mine}, sent);
 }
 
 bool reducer::take_totals(block_index block, block_sum& sum) {
