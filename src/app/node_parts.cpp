@@ -3,7 +3,7 @@
 #include "app/config/job_file.hpp"
 #include "app/config/job_text.hpp"
 #include "torch/registry.hpp"
-#include "torch/runner/stage_runner.hpp"
+#include "torch/runner/runner.hpp"
 
 namespace shoal::app {
 
@@ -27,7 +27,7 @@ result<std::unique_ptr<node_parts>> node_parts::make(const std::string& job_text
   options.log = [log](transport::log_level level, const std::string& sentence) {
     if (level == transport::log_level::warning && log) log(sentence);
   };
-  TRY(parts->plane_, transport::make_tcp_plane(std::move(options), std::move(at)));
+  parts->plane_ = transport::make_tcp_plane(std::move(options), std::move(at));
   parts->folder_ = std::make_unique<storage::checkpoint_folder>(job.checkpoint.folder);
   parts->store_ = std::make_unique<storage::folder_store>(*parts->folder_, parts->bits_);
   parts->writer_ = std::make_unique<storage::snapshot_writer>(*parts->folder_);
