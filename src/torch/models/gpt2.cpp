@@ -86,8 +86,8 @@ public:
 private:
   at::Tensor attention(const at::Tensor& x, const tensors& w, pass& p) const {
     auto m = x.size(0), t = x.size(1);
-    auto qkv = conv1d(x, w[2], w[3]).view({m, t, 3, s_.heads, s_.dim / s_.heads});
-    auto parts = qkv.permute({2, 0, 3, 1, 4}).unbind(0);
+    auto parts = conv1d(x, w[2], w[3]).chunk(3, -1);  // its backward pass writes one tensor, once
+    for (auto& part : parts) part = part.view({m, t, s_.heads, s_.dim / s_.heads}).transpose(1, 2);
     auto y = causal_attention(parts[0], parts[1], parts[2], s_.dropout, p);
     return conv1d(y.transpose(1, 2).reshape({m, t, s_.dim}), w[4], w[5]);
   }
