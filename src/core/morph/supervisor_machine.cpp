@@ -111,7 +111,8 @@ supervisor_status supervisor_machine::impl::status() const {
     s.nodes.push_back(std::move(n));
   }
   s.checkpoints = checkpoints_;
-  s.reason = state_ == job_state::holding ? hold_reason_ : plan_reason_;
+  bool waits = state_ == job_state::holding || state_ == job_state::gathering;
+  s.reason = waits ? hold_reason_ : plan_reason_;
   return s;
 }
 

@@ -26,6 +26,10 @@ void supervisor_machine::impl::start_when_enough() {
   std::size_t here = plan_nodes(false).size();
   if (here < std::max<std::size_t>(1, job_.parallelism.nodes_min)) {
     enough_since_.reset();
+    if (now_ - reign_began_ < job_.timeouts.failure) return;
+    auto reason = std::to_string(here) + " of at least " +
+                  std::to_string(std::max(1u, job_.parallelism.nodes_min)) + " nodes are here";
+    if (reason != std::exchange(hold_reason_, reason)) say(report_kind::holding, "waiting: " + reason);
     return;
   }
   if (!enough_since_) enough_since_ = now_;
