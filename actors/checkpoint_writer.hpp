@@ -11,19 +11,19 @@ class checkpoint_writer_state {
 public:
   static inline const char* name = "checkpoint writer";
 
-  checkpoint_writer_state(checkpoint_writer_actor::pointer self, const node_engine* engine,
-                          std::uint32_t block_count, node_actor node)
-    : self_(self), engine_(*engine), collector_(block_count), node_(std::move(node)) {}
+  checkpoint_writer_state(checkpoint_writer_actor::pointer self, node_engine engine, node_inside node);
   checkpoint_writer_actor::behavior_type make_behavior();
 
 private:
   void write(const core::runner_snapshot& snapshot);
   void collect(const core::parts_written& parts);
+  void tell(core::from_writer what);
 
   checkpoint_writer_actor::pointer self_;
-  const node_engine& engine_;
+  node_engine engine_;
   core::part_collector collector_;
-  node_actor node_;
+  node_inside node_;
+  own_door<checkpoint_writer_actor> door_;  // for the writing thread
 };
 
 }  // namespace shoal::actors

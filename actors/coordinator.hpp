@@ -10,7 +10,7 @@ class coordinator_state {
 public:
   static inline const char* name = "coordinator";
 
-  coordinator_state(coordinator_actor::pointer self, core::coordinator_options options, node_actor node)
+  coordinator_state(coordinator_actor::pointer self, core::coordinator_options options, node_inside node)
     : self_(self), machine_(std::move(options)), node_(std::move(node)) {}
   coordinator_actor::behavior_type make_behavior();
 
@@ -19,7 +19,7 @@ private:
 
   coordinator_actor::pointer self_;
   core::coordinator_machine machine_;
-  node_actor node_;
+  node_inside node_;
 };
 
 }  // namespace shoal::actors

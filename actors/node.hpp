@@ -1,42 +1,57 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 
 #include "actors/interfaces.hpp"
+#include "actors/roads.hpp"
 #include "actors/system.hpp"
 
 namespace shoal::actors {
 
-/// Shell of `core::member_machine`: knocks at the supervisor, dials other nodes, and has STAGE,
+/// What a NODE needs from the process around it.
+struct node_options {
+  core::member_options me;
+  std::string supervisor_host;
+  std::uint16_t supervisor_port = 0;
+  core::nanoseconds join_timeout{};  ///< until the first welcome
+  dialer through;
+  /// The control port, known before the first `knock`.
+  std::function<std::uint16_t()> control_port;
+  /// Begins to make the engine and returns; `made` is called once, from any thread.
+  std::function<void(const core::welcome&, std::function<void(core::runner_event)> sink,
+                     std::function<void(result<node_engine>)> made)>
+    make_engine;
+  std::function<void(node_end)> ended;
+  std::function<void(const std::string&)> log;  ///< may be empty
+};
+
+/// Shell of `core::member_machine`: knocks at the supervisor, reaches other nodes, and has STAGE,
 /// COORDINATOR and CHECKPOINT WRITER as its children.
 class node_state {
 public:
   static inline const char* name = "node";
 
-  node_state(node_actor::pointer self, std::shared_ptr<const node_host_options> options,
-             core::member_options me, std::function<void(node_end)> ended);
-  node_actor::behavior_type make_behavior();
+  node_state(node_inside::pointer self, node_options options);
+  node_inside::behavior_type make_behavior();
 
 private:
-  /// The way to another node: its handle once dialed, and what waits for it.
-  struct road {
-    core::member to;
-    node_actor handle;
-    bool dialing = false;
-    std::vector<core::peer_message> waiting;
-  };
-
   void on(const core::member_event& event);
-  void command(core::supervisor_message what) { on(core::from_supervisor{std::move(what)}); }
+  void command(core::supervisor_message what);
+  void peer(core::sender from, core::peer_message what);
   void on_tick();
   void on_down(const caf::down_msg& down);
-  void knock();
+  void on_dropped();
+  void obey(const std::vector<core::coordinator_action>& actions);
+  void begin();
+  void knock_now();
   void met(const supervisor_actor& supervisor);
-  void missed(const std::string& why);
+  void missed(const error& why);
+  void lose_supervisor(const std::string& reason);
+  void use(const result<node_engine>& made);
 
   void apply(const std::vector<core::member_action>& actions);
+  bool needs_engine(const core::member_action& action) const;
   void act(const core::to_supervisor& action);
   void act(const core::to_peer& action);
   void act(const core::joined& action);
@@ -50,30 +65,26 @@ private:
   void act(const core::write_checkpoint& action);
   void act(const core::collect_parts& action);
   void act(const core::exit_node& action);
-  void obey(const std::vector<core::coordinator_action>& actions);
   void pass_on(node_id to, core::peer_message what);
-
-  void dial_peer(road& way);
-  void deliver(road& way, const core::peer_message& what);
-  void make_engine(const core::welcome& welcome);
-  void stop_children();
   void say(const std::string& sentence) const;
 
-  node_actor::pointer self_;
-  std::shared_ptr<const node_host_options> options_;
-  core::member_options me_;
-  std::function<void(node_end)> ended_;
+  node_inside::pointer self_;
+  node_options options_;
   core::nanoseconds interval_;
   std::optional<core::member_machine> machine_;  // from the first knock on
-  std::chrono::steady_clock::time_point knocking_since_;
-  std::chrono::milliseconds backoff_{20};
+  core::time_point knocking_since_;
+  std::uint32_t tries_ = 0;
+  std::string missed_why_;
   supervisor_actor supervisor_;
+  own_door<node_inside> door_;  // for the thread that makes the engine
   std::optional<node_engine> engine_;
-  stage_actor stage_;
+  std::vector<core::member_action> held_;  // what needs the engine, until it is made
+  stage_actor stage_;                      // from the first welcome on
+  std::optional<own_door<stage_actor>> stage_door_;  // for the thread that trains
   coordinator_actor coordinator_;
   checkpoint_writer_actor writer_;
-  std::vector<core::member> members_;  // of the view being coordinated or prepared
-  std::map<core::sender, road> roads_;
+  std::vector<core::member> members_;  // of the view that is prepared or in force
+  roads roads_;
   bool welcome_ = false;
   bool exited_ = false;
 };

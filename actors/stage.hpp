@@ -10,14 +10,13 @@ class stage_state {
 public:
   static inline const char* name = "stage";
 
-  stage_state(stage_actor::pointer self, core::stage_runner* runner, node_actor node)
-    : self_(self), runner_(*runner), node_(std::move(node)) {}
+  stage_state(stage_actor::pointer self, node_inside node) : self_(self), node_(std::move(node)) {}
   stage_actor::behavior_type make_behavior();
 
 private:
   stage_actor::pointer self_;
-  core::stage_runner& runner_;
-  node_actor node_;
+  core::stage_runner* runner_ = nullptr;  // given by the first message; outlives the actors
+  node_inside node_;
 };
 
 }  // namespace shoal::actors

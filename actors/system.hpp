@@ -1,6 +1,10 @@
 #pragma once
 // The actors as the program sees them: a supervisor to host, a node to host, a supervisor to ask.
 // No type of the actor library in here.
+//
+// The control connection knows no passwords: whoever reaches the port can command, and 32 forged
+// bytes can make the process reserve 2 GB (CAF 0.17.6). So a host listens only at the address that
+// it is given, never at all of them; see README.md.
 
 #include <chrono>
 #include <cstdint>
@@ -20,24 +24,31 @@
 namespace shoal::actors {
 
 /// What the SUPERVISOR needs from the program. Called one at a time, from a thread of the actors;
-/// each must return soon.
+/// each must return soon, though `persist` may wait for its disk. None may destroy the host.
 struct supervisor_ports {
-  std::function<result<void>(const core::ledger_state&)> persist;  ///< durable on return
+  /// Durable on return. When it fails, all nodes are told to stop and the job ends with its error.
+  std::function<result<void>(const core::ledger_state&)> persist;
   std::function<void(const core::report&, const core::supervisor_status&)> reported;
   std::function<void(const core::step_done&)> stepped;
-  std::function<void(const core::finished&)> finished;  ///< the last call
+  std::function<void(const core::finished&)> finished;  ///< called once
   std::function<std::string(const core::supervisor_status&)> describe;  ///< JSON for `shoal status`
 };
 
-/// A supervisor with its listening port. Thread-safe.
+/// How long the destruction of a host takes at most. What has not ended by then is left behind for
+/// the process to end.
+constexpr std::chrono::milliseconds stop_time_max{2000};
+
+/// A supervisor with its listening port. Thread-safe but for destruction.
 class supervisor_host {
 public:
   /// Listens on host:port (0: any free one). `checkpoints` are the usable ones. `errc::port_in_use`,
-  /// `errc::config`.
+  /// `errc::config` (no address of this machine; a job text that is too long to be sent),
+  /// `errc::no_permission`.
   static result<std::unique_ptr<supervisor_host>> start(const std::string& host, std::uint16_t port,
                                                         core::supervisor_options options,
                                                         std::vector<step_id> checkpoints,
                                                         supervisor_ports ports);
+  /// Gives the nodes half a second to hang up. No port is called after it.
   ~supervisor_host();
 
   std::uint16_t port() const;
@@ -72,8 +83,9 @@ struct node_host_options {
   std::string build;
   std::uint64_t memory_bytes = 0;
   std::chrono::nanoseconds join_timeout = std::chrono::seconds(30);  ///< until the first welcome
-  /// Makes the engine from the job's text and digest, in a thread of the actors; `sink` takes the
-  /// runner's events from any thread.
+  /// Makes the engine from the job's text and digest; may take long: called once, from a thread of
+  /// its own, while heartbeats go on. `sink` takes the runner's events from any thread, and may be
+  /// called even after the node_host is gone.
   std::function<result<node_engine>(const std::string& job_text, std::uint64_t job_digest,
                                     std::function<void(core::runner_event)> sink)>
     make_engine;
@@ -87,13 +99,16 @@ struct node_end {
   std::string reason;
 };
 
-/// One node. Thread-safe.
+/// One node. Thread-safe but for destruction.
 class node_host {
 public:
-  /// Listens and begins to knock. `errc::port_in_use`, `errc::config`.
+  /// Listens and begins to knock. `errc::port_in_use`, `errc::config`, `errc::no_permission`.
   static result<std::unique_ptr<node_host>> start(node_host_options options);
+  /// Ends at once, without a word to anyone. Afterwards the engine may go.
   ~node_host();
 
+  /// The control port that it listens at.
+  std::uint16_t port() const;
   /// Asks the job to do without this node; it ends when its blocks are in other hands.
   void leave(const std::string& reason);
   /// Waits until the node ends; nothing at the deadline.
@@ -105,8 +120,9 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
-/// Asks the supervisor at host:port: "status", or "leave" with a node. `errc::unreachable`,
-/// `errc::timeout`, `errc::refused`.
+/// Asks the supervisor at host:port: "status", or "leave" with a node. Returns within about
+/// `deadline`. `errc::unreachable`, `errc::timeout`, `errc::protocol` (not a supervisor of ours),
+/// `errc::refused`.
 result<std::string> ask_supervisor(const std::string& host, std::uint16_t port, const std::string& what,
                                    node_id node, std::chrono::milliseconds deadline);
 

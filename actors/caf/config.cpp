@@ -5,24 +5,64 @@
 
 #include <cerrno>
 #include <cstring>
+#include <future>
+#include <thread>
 
 #include "actors/interfaces.hpp"
 
 namespace shoal::actors {
 
+using namespace std::chrono_literals;
+
 system_config::system_config() {
   load<caf::io::middleman>();
   add_message_types<caf::id_block::shoal>();
   set("scheduler.policy", caf::atom("sharing"));
-  set("scheduler.max-threads", std::size_t{2});
+  // One may be held up by the supervisor's ledger; messages from the network need another.
+  set("scheduler.max-threads", std::size_t{3});
   set("scheduler.max-throughput", std::size_t{100});
   // Ours notice a silent peer sooner; this one only clears a half-open connection away. Shorter
   // ticks cut healthy handshakes.
-  set("middleman.heartbeat-interval", std::size_t{2000});
-  set("middleman.connection-timeout", std::size_t{20000});
+  set("middleman.heartbeat-interval", caf::timespan{1s});
+  set("middleman.connection-timeout", caf::timespan{10s});
   set("middleman.workers", std::size_t{1});
   set("middleman.app-identifiers",
       std::vector<std::string>{"shoal/" + std::to_string(core::protocol_version)});
+}
+
+// -- systems --------------------------------------------------------------------------------------
+
+bounded_system::bounded_system() : parts_(std::make_unique<parts>()) {
+  parts_->system.emplace(parts_->config);
+}
+
+bounded_system::~bounded_system() { end(2s); }
+
+bool bounded_system::end(std::chrono::milliseconds at_most) {
+  if (!parts_) return true;
+  // CAF's destructor waits for actors without a deadline, so somebody else waits for it.
+  std::promise<void> ended;
+  auto end = ended.get_future();
+  std::thread destroyer([p = std::move(parts_), e = std::move(ended)]() mutable {
+    p.reset();
+    e.set_value();
+  });
+  auto in_time = end.wait_for(at_most) == std::future_status::ready;
+  if (in_time) destroyer.join();
+  else destroyer.detach();
+  return in_time;
+}
+
+// -- errors ---------------------------------------------------------------------------------------
+
+error explain_dial(const caf::actor_system& system, const caf::error& why, const std::string& at) {
+  if (why == caf::sec::incompatible_application_ids)
+    return {errc::refused, "the program at " + at + " speaks another version of our protocol; use the "
+                           "same version of shoal on all nodes"};
+  if (why == caf::sec::request_timeout)
+    return {errc::timeout, "somebody listens at " + at + " but does not answer as one of ours would"};
+  if (why == caf::sec::cannot_connect_to_node) return {errc::unreachable, "nobody listens at " + at};
+  return {errc::unreachable, "no connection to " + at + ": " + system.render(why)};
 }
 
 namespace {
