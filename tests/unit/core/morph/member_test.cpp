@@ -68,9 +68,7 @@ struct lab {
       p.members.push_back({{{n}, {1}}, {"h", static_cast<std::uint16_t>(n), 0}});
     return p;
   }
-  std::vector<member_action> prepared() {
-    return step(from_runner{runner_prepared{{4}, {{0, 5}}}});
-  }
+  std::vector<member_action> prepared() { return step(from_runner{runner_prepared{{4}, {{0, 5}}}}); }
   void train() {
     join();
     order(plan());
@@ -353,8 +351,7 @@ TEST_CASE("stop and refused end the process with their code", "[core][morph]") {
   CHECK(all<exit_node>(l.order(stop{{1}, code, "NaN"})).at(0).failure == errc::not_finite);
   lab r;
   r.step(supervisor_found{});
-  auto no = refused{static_cast<std::uint8_t>(errc::protocol), "version"};
-  CHECK(all<exit_node>(r.order(no)).at(0).failure == errc::protocol);
+  CHECK(all<exit_node>(r.order(refused{13, "?"})).at(0).failure == static_cast<errc>(13));
 }
 
 TEST_CASE("parts of a checkpoint go to the lead of their view, also after it", "[core][morph]") {
