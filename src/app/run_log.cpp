@@ -11,8 +11,7 @@ double tokens_a_step(const core::job_options& job) {
          job.model.seq_len;
 }
 
-const char* cause_of(const core::morph_timing& timing, bool started) {
-  if (!started) return "start";
+const char* cause_of(const core::morph_timing& timing) {
   if (timing.lost > 0 || !timing.planned) return "loss";
   return timing.joined > 0 ? "arrival" : "leave";
 }
@@ -44,6 +43,7 @@ run_log::run_log(const core::job_options& job, telemetry::console& screen,
     pace_(tokens_a_step(job)) {}
 
 void run_log::shape(const core::layout& now) {
+  if (now == shape_) return;
   nodes_before_ = static_cast<std::uint32_t>(core::nodes_of(shape_).size());
   shape_ = now;
 }
@@ -85,7 +85,7 @@ void run_log::report(const core::report& what) {
 void run_log::morph(const core::report& what) {
   auto& t = *what.timing;
   telemetry::morph_record record{
-    .cause = cause_of(t, started_),
+    .cause = cause_of(t),
     .reason = what.text,
     .view = 0,
     .step = t.from.value,
@@ -99,14 +99,13 @@ void run_log::morph(const core::report& what) {
                 {"rewire", seconds(t.rewire)},
                 {"move", seconds(t.move)},
                 {"redo", seconds(t.redo)}}};
-  started_ = true;
-  screen_.event(telemetry::text_of(record));
+  screen_.event(what.text);
   check(metrics_.morph(record, telemetry::unix_time_s()));
 }
 
 void run_log::event(const std::string& name, const nlohmann::ordered_json& fields,
                     const std::string& sentence) {
-  screen_.event(sentence);
+  if (!sentence.empty()) screen_.event(sentence);
   check(metrics_.event(name, fields, telemetry::unix_time_s()));
 }
 

@@ -44,7 +44,6 @@ private:
   core::layout shape_;
   std::uint32_t nodes_before_ = 0;
   std::uint64_t newest_ = 0;
-  bool started_ = false;
   bool metrics_failed_ = false;
 };
 

@@ -121,10 +121,8 @@ std::optional<result<void>> supervision::wait(std::chrono::steady_clock::time_po
 }
 
 void supervision::take(const reported& what) {
-  if (what.what.kind == core::report_kind::morph) {
-    log_->shape(what.shape);
-    if (!std::exchange(first_view_, false)) ++summary_.morphs;
-  }
+  log_->shape(what.shape);
+  if (what.what.kind == core::report_kind::morph && what.what.timing) ++summary_.morphs;
   if (what.what.kind == core::report_kind::checkpoint) retire_checkpoints();
   log_->report(what.what);
 }

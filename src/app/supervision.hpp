@@ -26,7 +26,7 @@ namespace shoal::app {
 struct run_summary {
   std::uint64_t digest = 0;  ///< of the weights after the last step
   std::optional<double> loss_first, loss_last, validation_loss;
-  std::uint32_t morphs = 0;  ///< without the first view
+  std::uint32_t morphs = 0;  ///< the first view is none
 };
 
 /// Used from the thread that made it, but for `tell`.
@@ -78,7 +78,6 @@ private:
   std::unique_ptr<storage::ledger> ledger_;
   std::optional<run_log> log_;
   run_summary summary_;
-  bool first_view_ = true;
 
   std::mutex mutex_;
   std::condition_variable changed_;
