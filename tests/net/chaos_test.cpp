@@ -43,7 +43,7 @@ std::vector<std::string> job_in(const std::filesystem::path& folder, std::uint32
 TEST_CASE("random kills, leaves and joins do not change a bit of any step", "[net][chaos]") {
   auto events = random_events();
   auto seed = chaos_seed();
-  auto steps = 20 + 6 * events;
+  auto steps = 20 + 14 * events;
   std::cout << "chaos: " << events << " events from seed " << seed << " over " << steps
             << " steps (SHOAL_CHAOS_SEED, SHOAL_CHAOS_EVENTS)" << std::endl;
   INFO("SHOAL_CHAOS_SEED=" << seed);
@@ -56,7 +56,7 @@ TEST_CASE("random kills, leaves and joins do not change a bit of any step", "[ne
 
   auto arguments = job_in(folder.path / "run", steps);
   arguments.insert(arguments.begin(), "run");
-  for (auto set : {"nodes.local=4", "churn.nodes_max=6", "churn.nodes_min=2", "churn.steps_between=4"})
+  for (auto set : {"nodes.local=4", "churn.nodes_max=6", "churn.nodes_min=2", "churn.steps_between=10"})
     arguments.insert(arguments.end(), {"--set", set});
   arguments.insert(arguments.end(), {"--set", "churn.seed=" + std::to_string(seed)});
   arguments.insert(arguments.end(), {"--set", "churn.random_events=" + std::to_string(events)});
