@@ -16,6 +16,7 @@ const char* word_for(core::activity doing) {
     case core::activity::preparing: return "preparing";
     case core::activity::prepared: return "prepared";
     case core::activity::training: return "training";
+    case core::activity::starting: return "starting";
   }
   return "unknown";
 }

@@ -86,8 +86,9 @@ struct held_block {
   static auto fields(auto& x) { return std::tie(x.block, x.digest); }
 };
 
-/// What a node is doing.
-enum class activity : std::uint8_t { idle, holding, preparing, prepared, training };
+/// What a node is doing. `starting`: it is in, but its engine is still being made; only said in
+/// heartbeats, so that the job does not pause for a newcomer that could not begin yet.
+enum class activity : std::uint8_t { idle, holding, preparing, prepared, training, starting };
 
 /// NODE to SUPERVISOR: where I stand. Sent inside hello, and once training of a view has stopped.
 struct standing {

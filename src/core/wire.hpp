@@ -38,7 +38,7 @@ constexpr std::size_t message_bytes_max = 256 * 1024;
 
 /// The largest value of each enum that travels.
 constexpr decision last_of(decision) { return decision::abort; }
-constexpr activity last_of(activity) { return activity::training; }
+constexpr activity last_of(activity) { return activity::starting; }
 
 /// Appends values to a string.
 class wire_writer {

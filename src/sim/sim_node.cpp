@@ -117,6 +117,7 @@ void sim_node::do_(const to_supervisor& a) {
 
 void sim_node::do_(const joined& a) {
   world_.note("node is in", static_cast<std::uint64_t>(place_), a.what.you.node.value);
+  later(world_.some(0ms, 200ms), [this] { member_.use(world_.job.timeouts); });
 }
 
 // -- peers ----------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ std::vector<member_action> member_machine::tick(time_point now, const runner_pro
   beat.view = doing_ == activity::training ? plan_.view : highest_;
   beat.step = progress.step;
   beat.micro_batch = progress.actions_done;
-  beat.doing = doing_;
+  beat.doing = started_ ? doing_ : activity::starting;
   beat.resident_bytes = resident_bytes;
   beat.at_ns = static_cast<std::uint64_t>(
     std::chrono::duration_cast<nanoseconds>(now.time_since_epoch()).count());

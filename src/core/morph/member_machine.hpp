@@ -148,8 +148,11 @@ public:
   std::vector<member_action> tick(time_point now, const runner_progress& progress,
                                   std::uint64_t resident_bytes);
 
-  /// The job's timeouts, once its text has been read (at `joined`).
-  void use(const timeout_options& timeouts) { options_.timeouts = timeouts; }
+  /// The engine that `joined` asked for is there; these are its job's timeouts.
+  void use(const timeout_options& timeouts) {
+    options_.timeouts = timeouts;
+    started_ = true;
+  }
 
   sender self() const { return self_; }
   activity doing() const { return doing_; }
@@ -218,6 +221,7 @@ private:
   bool welcome_ = false;       // by the supervisor of this link
   bool leaving_ = false;
   bool exited_ = false;
+  bool started_ = false;  // the engine is there
   activity doing_ = activity::idle;
   standing last_;              // newest answer of the runner
   std::optional<view_id> coordinating_;

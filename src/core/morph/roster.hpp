@@ -23,6 +23,7 @@ struct roster_node {
   bool leave_refused = false;  ///< people were told that the job cannot do without it
   bool suspect = false;
   bool stuck = false;
+  bool starting = true;   ///< its engine is not there yet
   bool exited = false;    ///< its process is known to be gone
   time_point last_heard{};
   std::optional<time_point> link_ended;  ///< by itself: the node died, or will knock again soon

@@ -101,7 +101,7 @@ private:
   bool in_shape(node_id node) const;
   bool is_final(step_id step) const { return step.value == job_.training.steps; }
   bool has_checkpoint(step_id step) const;
-  std::vector<plan_node> plan_nodes(bool with_leaving) const;
+  std::vector<plan_node> plan_nodes(bool all) const;
   std::set<std::pair<node_id, bool>> who_is_here() const;
   std::uint64_t memory_of(const roster_node& node) const;
 

@@ -91,6 +91,7 @@ roster_node& supervisor_machine::impl::name(link_id link, const hello& knock) {
     put_ledger();
   }
   auto& node = roster_.entry(who.node);
+  node.starting = false;
   bool other_process = node.who.node && node.process != knock.process;
   if (other_process) who.incarnation = std::max(node.who.incarnation, who.incarnation).next();
   node.who = who;

@@ -31,6 +31,10 @@ void supervisor_machine::impl::take(roster_node& node, const heartbeat& word) {
   node.beat = word;
   detector_.heard(word, now_);
   tell(node, lease{ledger_.term, view_, word.at_ns});
+  if (node.starting && word.doing != activity::starting) {
+    node.starting = false;
+    return state_ == job_state::gathering ? start_when_enough() : change_noticed();
+  }
   // A safety net: whatever was lost, a member that does not train is asked where it stands.
   bool trains = word.doing == activity::training && word.view == view_;
   if (trains || state_ != job_state::running || !in_shape(node.who.node))

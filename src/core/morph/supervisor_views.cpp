@@ -33,7 +33,9 @@ void supervisor_machine::impl::start_when_enough() {
     return;
   }
   if (!enough_since_) enough_since_ = now_;
-  if (here >= job_.nodes.local || now_ - *enough_since_ >= job_.timeouts.failure)
+  bool more_to_come = plan_nodes(true).size() > here;
+  auto patience = more_to_come ? job_.timeouts.answer : job_.timeouts.failure;
+  if (here >= job_.nodes.local || now_ - *enough_since_ >= patience)
     begin_halting("enough nodes are here", false);
 }
 
@@ -158,21 +160,21 @@ std::uint64_t supervisor_machine::impl::memory_of(const roster_node& node) const
   return job_.nodes.memory.value != 0 ? job_.nodes.memory.value : node.memory_bytes;
 }
 
-std::vector<plan_node> supervisor_machine::impl::plan_nodes(bool with_leaving) const {
+std::vector<plan_node> supervisor_machine::impl::plan_nodes(bool all) const {
   std::vector<plan_node> nodes;
   for (auto& [id, node] : roster_.all())
-    if (node.alive && (with_leaving || !node.leaving)) nodes.push_back({id, 1.0, memory_of(node)});
+    if (node.alive && (all || (!node.leaving && !node.starting))) nodes.push_back({id, 1.0, memory_of(node)});
   return nodes;
 }
 
 std::set<std::pair<node_id, bool>> supervisor_machine::impl::who_is_here() const {
   std::set<std::pair<node_id, bool>> here;
   for (auto& [id, node] : roster_.all())
-    if (node.alive) here.emplace(id, node.leaving);
+    if (node.alive && !node.starting) here.emplace(id, node.leaving);
   return here;
 }
 
-/// Plans for those who stay or, if they are too few, also for those who would like to leave.
+/// Plans for those who stay and could begin at once or, if they are too few, for everyone.
 bool supervisor_machine::impl::plan_layout(plan_result& planned) {
   considered_ = who_is_here();
   auto made = options_.plan(profile_, plan_nodes(false), ledger_.shape, job_);

@@ -88,7 +88,13 @@ struct supervisor_lab {
     h.now = std::move(where);
     return h;
   }
-  void join(std::uint64_t n) { say(n, knock(n)); }
+  /// Says hello, and that its engine is there.
+  void join(std::uint64_t n) {
+    say(n, knock(n));
+    heartbeat b;
+    b.from = {{n}, {1}};
+    take(s->step(now, heard{{n}, b}));
+  }
   standing stands(std::uint64_t n, std::uint64_t step = 0, std::vector<block_index> blocks = {}) {
     standing st;
     st.from = {{n}, {1}};

@@ -170,6 +170,23 @@ TEST_CASE("an arrival drains the view; the new one starts with everyone", "[core
   CHECK(l.sent<prepare>().at(3).missing.at(0).holders == std::vector<node_id>{{2}});
 }
 
+TEST_CASE("the job does not pause for a newcomer that is still starting", "[core][morph]") {
+  lab l;
+  l.run_two();
+  l.say(1, l.word(1, 1));
+  l.say(3, l.knock(3));
+  heartbeat b;
+  b.from = {{3}, {1}};
+  b.doing = activity::starting;
+  l.say(3, b);
+  l.pass(500ms, {1, 2});
+  CHECK(l.state() == job_state::running);
+  b.doing = activity::idle;
+  l.say(3, b);
+  l.pass(100ms, {1, 2, 3});
+  CHECK(l.state() == job_state::draining);
+}
+
 TEST_CASE("an arrival is not looked at before the view has decided a step", "[core][morph]") {
   lab l;
   l.run_two();
