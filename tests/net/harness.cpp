@@ -27,6 +27,10 @@ std::string read_file(const fs::path& path) {
 
 [[noreturn]] void become(const std::vector<std::string>& arguments, const fs::path& files) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Inherited by what the program starts: by this a child of its is known to be ours.
+  std::string family;
+  for (auto& argument : arguments) family += argument + " ";
+  ::setenv("SHOAL_TEST_FAMILY", family.c_str(), 1);
   auto out = ::open((files / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   auto err = ::open((files / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   auto null = ::open("/dev/null", O_RDONLY);
@@ -131,14 +135,27 @@ std::map<std::uint64_t, nlohmann::json> steps_of(const fs::path& metrics) {
   return steps;
 }
 
+std::vector<nlohmann::json> events_in(const fs::path& metrics) {
+  std::ifstream file(metrics);
+  std::vector<nlohmann::json> events;
+  for (std::string line; std::getline(file, line);)
+    if (auto json = nlohmann::json::parse(line); json.contains("event")) events.push_back(json);
+  return events;
+}
+
 std::vector<int> processes_with(const std::string& text) {
   std::vector<int> found;
   for (auto& entry : fs::directory_iterator("/proc")) {
     auto name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     auto pid = std::stoi(name);
-    if (pid != ::getpid() && read_file(entry.path() / "cmdline").find(text) != std::string::npos)
-      found.push_back(pid);
+    if (pid == ::getpid()) continue;
+    auto mark = "SHOAL_TEST_FAMILY=";
+    auto words = read_file(entry.path() / "cmdline");  // of a zombie: empty, like its environment
+    auto environment = read_file(entry.path() / "environ");
+    if (auto at = environment.find(mark); at != std::string::npos)
+      words += environment.substr(at, environment.find('\0', at) - at);
+    if (words.find(text) != std::string::npos) found.push_back(pid);
   }
   return found;
 }

@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -57,12 +59,62 @@ private:
 /// Runs to the end.
 outcome run(std::vector<std::string> arguments, std::chrono::milliseconds deadline = 120s);
 
+/// `SUBCOMMAND configs/tiny.toml` with a folder of its own and further `--set KEY=VALUE`s.
+std::vector<std::string> tiny(const std::string& subcommand, const std::filesystem::path& folder,
+                              const std::vector<std::string>& sets = {});
+
+/// Fails the test unless the program ended by itself with `code` and told each of `texts`.
+void require_end(const outcome& end, int code, const std::vector<std::string>& texts = {});
+
 /// The lines of a metrics.jsonl by step, the step lines only. A step that stands twice fails the
 /// test that reads it.
 std::map<std::uint64_t, nlohmann::json> steps_of(const std::filesystem::path& metrics);
 
-/// Processes of this user whose command line holds `text`, without ourselves.
+/// Step lines of one undisturbed process with these settings; made once for each `sets`.
+const std::map<std::uint64_t, nlohmann::json>& reference_of(const std::vector<std::string>& sets = {});
+
+/// The other lines of a metrics.jsonl, in order. A file that does not exist has none.
+std::vector<nlohmann::json> events_in(const std::filesystem::path& metrics);
+
+/// Waits until `folder`/metrics.jsonl has a line for which `wanted` holds; false at the deadline.
+bool wait_for_line(const std::filesystem::path& folder,
+                   const std::function<bool(const nlohmann::json&)>& wanted,
+                   std::chrono::milliseconds deadline = 60s);
+/// The same for the line of `step` or a later one.
+bool wait_for_step(const std::filesystem::path& folder, std::uint64_t step,
+                   std::chrono::milliseconds deadline = 60s);
+
+/// What `shoal status --json` says of the job in `folder`; null when nobody answers.
+nlohmann::json status_of(const std::filesystem::path& folder);
+
+/// Processes whose command line, or that of the test program's child they come from, holds `text`.
+/// Neither ourselves nor the dead whom nobody has buried yet.
 std::vector<int> processes_with(const std::string& text);
+
+/// Fails the test if a run in `folder` left a process, an address or a temporary file behind.
+void require_tidy(const std::filesystem::path& folder);
+
+/// A TCP port of 127.0.0.1 that nobody listens at.
+std::uint16_t free_port();
+
+/// A TCP connection or a listening socket of 127.0.0.1.
+class socket_to {
+public:
+  static socket_to listen();
+  static socket_to connect(std::uint16_t port);
+  explicit socket_to(int fd) : fd_(fd) {}
+  socket_to(socket_to&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~socket_to();
+
+  bool open() const { return fd_ >= 0; }
+  std::uint16_t port() const;  ///< our own
+  void send(const std::string& bytes);
+  /// Whether the other side closes within `deadline`, whatever it says before.
+  bool closed_by_peer(std::chrono::milliseconds deadline = 10s);
+
+private:
+  int fd_;
+};
 
 /// Fails the calling test at the first step whose digest or validation loss differs, naming it;
 /// returns how many steps were compared.
