@@ -37,7 +37,7 @@ std::uint64_t planned_bytes(const core::supervisor_status& status, node_id node,
   auto stash = plan ? core::stash_peak(plan->stages[at.stage]) : 0;
   auto& blocks = chain.stages[at.stage].blocks;
   return core::stage_bytes(profile, blocks, stash, slots, job.training.recompute) -
-         core::stage_bytes(profile, {blocks.begin, blocks.begin}, 0, 0, false);
+         core::process_reserve_bytes;
 }
 
 }  // namespace

@@ -9,9 +9,6 @@ namespace shoal::core {
 
 namespace {
 
-// LibTorch, CAF and buffers, measured for an idle node, with room for the allocator's slack.
-constexpr std::uint64_t process_bytes = 350ull << 20;
-
 struct stage_sums {
   std::uint64_t parameter_bytes = 0;
   std::uint64_t state_bytes = 0;
@@ -26,7 +23,7 @@ std::uint64_t bytes_of(const stage_sums& sums, std::uint32_t stash_count, std::u
   // With recompute only inputs wait, and one micro-batch is complete while it runs backward.
   auto stash = recompute ? stash_count * sums.boundary_bytes + sums.stash_bytes
                          : stash_count * sums.stash_bytes;
-  return process_bytes + weights + sums.state_bytes + stash;
+  return process_reserve_bytes + weights + sums.state_bytes + stash;
 }
 
 }  // namespace

@@ -63,6 +63,9 @@ struct plan_result {
 result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes,
                          const layout& present, const job_options& job);
 
+/// What a node's process takes beside its stage: libraries, kernels' workspace, buffers.
+constexpr std::uint64_t process_reserve_bytes = 350ull << 20;
+
 /// Bytes that a stage of `blocks` needs: parameters, gradients and partial sums, optimizer state,
 /// stash at the schedule's peak, and a reserve for the process itself.
 std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks,
