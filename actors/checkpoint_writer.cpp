@@ -31,9 +31,10 @@ void checkpoint_writer_state::collect(const core::parts_written& parts) {
   auto whole = collector_.add(parts);
   if (!parts.failure.empty()) return tell({core::checkpoint_done{{}, parts.step, parts.failure}});
   if (!whole) return;
-  engine_.complete(parts.step, *std::move(whole), [door = door_.shared, step = parts.step](result<void> done) {
-    door->post(make_local(core::checkpoint_done{{}, step, done ? "" : done.error().text}));
-  });
+  engine_.complete(
+    parts.step, *std::move(whole), [door = door_.shared, step = parts.step](result<void> done) {
+      door->post(make_local(core::checkpoint_done{{}, step, done ? "" : done.error().text}));
+    });
 }
 
 void checkpoint_writer_state::tell(core::from_writer what) {

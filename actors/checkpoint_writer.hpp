@@ -11,7 +11,8 @@ class checkpoint_writer_state {
 public:
   static inline const char* name = "checkpoint writer";
 
-  checkpoint_writer_state(checkpoint_writer_actor::pointer self, node_engine engine, node_inside node);
+  checkpoint_writer_state(checkpoint_writer_actor::pointer self, node_engine engine,
+                          node_inside node);
   checkpoint_writer_actor::behavior_type make_behavior();
 
 private:

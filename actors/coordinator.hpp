@@ -10,7 +10,8 @@ class coordinator_state {
 public:
   static inline const char* name = "coordinator";
 
-  coordinator_state(coordinator_actor::pointer self, core::coordinator_options options, node_inside node)
+  coordinator_state(coordinator_actor::pointer self, core::coordinator_options options,
+                    node_inside node)
     : self_(self), machine_(std::move(options)), node_(std::move(node)) {}
   coordinator_actor::behavior_type make_behavior();
 

@@ -15,7 +15,8 @@ namespace shoal::core {
 
 // -- messages that only actors know ---------------------------------------------------------------
 
-/// COORDINATOR to a STAGE or COORDINATOR of another NODE: the lead's verdict, with who passes it on.
+/// COORDINATOR to a STAGE or COORDINATOR of another NODE: the lead's verdict, with who passes it
+/// on.
 struct mailed_verdict {
   sender from;
   verdict word;
@@ -58,7 +59,8 @@ namespace shoal::actors {
 
 /// An actor to itself: time has passed.
 struct tick {};
-/// NODE to itself: knock at the supervisor. The first comes from the program once the port is known.
+/// NODE to itself: knock at the supervisor. The first comes from the program once the port is
+/// known.
 struct knock {};
 /// NODE to itself: try again to reach this peer.
 struct redial {
@@ -106,16 +108,16 @@ using supervisor_actor = actor_of<
   // Answers `shoal status` and obeys `shoal leave`.
   core::answer(core::question)>;
 
-using supervisor_inside = extended<
-  supervisor_actor,
-  // INTERNAL: an event from the program around it: an exited process, a stop.
-  void(local<core::supervisor_event>),
-  // INTERNAL: looks at deadlines and silence.
-  void(tick),
-  // INTERNAL: the program ends.
-  void(hang_up),
-  // INTERNAL: the nodes have had their time to hang up.
-  void(hang_up_now)>;
+using supervisor_inside =
+  extended<supervisor_actor,
+           // INTERNAL: an event from the program around it: an exited process, a stop.
+           void(local<core::supervisor_event>),
+           // INTERNAL: looks at deadlines and silence.
+           void(tick),
+           // INTERNAL: the program ends.
+           void(hang_up),
+           // INTERNAL: the nodes have had their time to hang up.
+           void(hang_up_now)>;
 
 /// A NODE is one process that trains.
 using node_actor = actor_of<
@@ -146,20 +148,20 @@ using node_actor = actor_of<
   // A CHECKPOINT WRITER elsewhere, for the lead's here.
   void(core::parts_written)>;
 
-using node_inside = extended<
-  node_actor,
-  // INTERNAL: from STAGE, CHECKPOINT WRITER or the program: an event for the machine.
-  void(local<core::member_event>),
-  // INTERNAL: from COORDINATOR: what its machine wants done.
-  void(local<std::vector<core::coordinator_action>>),
-  // INTERNAL: the engine is made, or could not be.
-  void(local<result<node_engine>>),
-  // INTERNAL: heartbeat.
-  void(tick),
-  // INTERNAL: looks for the supervisor.
-  void(knock),
-  // INTERNAL: looks for a peer.
-  void(redial)>;
+using node_inside =
+  extended<node_actor,
+           // INTERNAL: from STAGE, CHECKPOINT WRITER or the program: an event for the machine.
+           void(local<core::member_event>),
+           // INTERNAL: from COORDINATOR: what its machine wants done.
+           void(local<std::vector<core::coordinator_action>>),
+           // INTERNAL: the engine is made, or could not be.
+           void(local<result<node_engine>>),
+           // INTERNAL: heartbeat.
+           void(tick),
+           // INTERNAL: looks for the supervisor.
+           void(knock),
+           // INTERNAL: looks for a peer.
+           void(redial)>;
 
 /// The STAGE stands between the NODE and the thread that trains.
 using stage_actor = actor_of<

@@ -131,7 +131,8 @@ void node_state::lose_supervisor(const std::string& reason) {
 }
 
 void node_state::act(const core::to_supervisor& action) {
-  if (supervisor_) std::visit([&](auto& message) { self_->send(supervisor_, message); }, action.what);
+  if (supervisor_)
+    std::visit([&](auto& message) { self_->send(supervisor_, message); }, action.what);
 }
 
 /// Makes the engine at the first welcome. That may take long: heartbeats go on meanwhile.
@@ -142,7 +143,9 @@ void node_state::act(const core::joined& action) {
   stage_door_.emplace(stage_);
   options_.make_engine(
     action.what,
-    [to = stage_door_->shared](core::runner_event event) { to->post(make_local(std::move(event))); },
+    [to = stage_door_->shared](core::runner_event event) {
+      to->post(make_local(std::move(event)));
+    },
     [to = door_.shared](result<node_engine> made) { to->post(make_local(std::move(made))); });
 }
 
@@ -171,8 +174,10 @@ bool node_state::needs_engine(const core::member_action& action) const {
 void node_state::apply(const std::vector<core::member_action>& actions) {
   for (auto& action : actions) {
     if (exited_) return;
-    if (!engine_ && needs_engine(action)) held_.push_back(action);
-    else std::visit([this](auto& a) { act(a); }, action);
+    if (!engine_ && needs_engine(action))
+      held_.push_back(action);
+    else
+      std::visit([this](auto& a) { act(a); }, action);
   }
 }
 
@@ -193,8 +198,12 @@ void node_state::act(const core::collect_parts& action) { self_->send(writer_, a
 void node_state::act(const core::start_coordinator& action) {
   end_child(self_, coordinator_);
   members_ = action.members;
-  core::coordinator_options options{.job = engine_->job, .view = action.view, .self = action.self,
-                                    .shape = action.shape, .replica = action.replica, .step = action.step};
+  core::coordinator_options options{.job = engine_->job,
+                                    .view = action.view,
+                                    .self = action.self,
+                                    .shape = action.shape,
+                                    .replica = action.replica,
+                                    .step = action.step};
   coordinator_ = spawn_child<coordinator_actor, coordinator_state>(self_, std::move(options),
                                                                    node_inside{self_});
 }
@@ -210,8 +219,10 @@ void node_state::obey(const std::vector<core::coordinator_action>& actions) {
   for (auto& action : actions) {
     if (!coordinator_ || self_->current_sender() != coordinator_) return;  // that of a past view
     if (auto* stage = std::get_if<core::tell_stage>(&action)) {
-      if (stage->to == machine_->self().node) on(core::from_peer{stage->to, stage->what});
-      else pass_on(stage->to, stage->what);
+      if (stage->to == machine_->self().node)
+        on(core::from_peer{stage->to, stage->what});
+      else
+        pass_on(stage->to, stage->what);
     } else if (auto* other = std::get_if<core::tell_coordinator>(&action)) {
       std::visit([&](auto& message) { pass_on(other->to, message); }, other->what);
     } else {

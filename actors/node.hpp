@@ -78,8 +78,8 @@ private:
   supervisor_actor supervisor_;
   own_door<node_inside> door_;  // for the thread that makes the engine
   std::optional<node_engine> engine_;
-  std::vector<core::member_action> held_;  // what needs the engine, until it is made
-  stage_actor stage_;                      // from the first welcome on
+  std::vector<core::member_action> held_;            // what needs the engine, until it is made
+  stage_actor stage_;                                // from the first welcome on
   std::optional<own_door<stage_actor>> stage_door_;  // for the thread that trains
   coordinator_actor coordinator_;
   checkpoint_writer_actor writer_;

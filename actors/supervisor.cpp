@@ -8,8 +8,9 @@ namespace shoal::actors {
 
 using namespace std::chrono_literals;
 
-supervisor_state::supervisor_state(supervisor_inside::pointer self, core::supervisor_options options,
-                                   supervisor_ports ports, std::vector<step_id> checkpoints)
+supervisor_state::supervisor_state(supervisor_inside::pointer self,
+                                   core::supervisor_options options, supervisor_ports ports,
+                                   std::vector<step_id> checkpoints)
   : self_(self),
     interval_(core::heartbeat_interval(options.job.timeouts)),
     machine_(std::move(options)),
@@ -45,8 +46,10 @@ void supervisor_state::hear(core::node_message message) {
 }
 
 core::answer supervisor_state::reply(const core::question& asked) {
-  if (asked.what == "leave") on(core::leave_asked{asked.node});
-  else if (asked.what != "status") return {true, "unknown question '" + asked.what + "'"};
+  if (asked.what == "leave")
+    on(core::leave_asked{asked.node});
+  else if (asked.what != "status")
+    return {true, "unknown question '" + asked.what + "'"};
   try {
     auto text = ports_.describe(machine_.status());
     if (text.size() <= core::answer_bytes_max) return {false, std::move(text)};

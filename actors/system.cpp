@@ -22,7 +22,9 @@ template <class Public>
 result<std::uint16_t> publish(bounded_system& system, const Public& actor, const std::string& host,
                               std::uint16_t port) {
   if (host.empty()) return {errc::config, "no address to listen on"};  // CAF would take all of them
-  return explain_publish(system.get().middleman().publish(actor, port, host.c_str(), true), host, port);
+  auto bound = system.get().middleman().publish(actor, port, host.c_str(), true);
+  bounded_system::leave();
+  return explain_publish(bound, host, port);
 }
 
 /// Calls `then` with the reason, as a sentence, once `actor` has ended.
@@ -46,7 +48,8 @@ struct supervisor_host::impl {
 
 supervisor_host::supervisor_host(std::unique_ptr<impl> parts) : impl_(std::move(parts)) {}
 
-result<std::unique_ptr<supervisor_host>> supervisor_host::start(const std::string& host, std::uint16_t port,
+result<std::unique_ptr<supervisor_host>> supervisor_host::start(const std::string& host,
+                                                                std::uint16_t port,
                                                                 core::supervisor_options options,
                                                                 std::vector<step_id> checkpoints,
                                                                 supervisor_ports ports) {
@@ -58,8 +61,8 @@ result<std::unique_ptr<supervisor_host>> supervisor_host::start(const std::strin
   ports.finished = [finished, tell = std::move(ports.finished)](const core::finished& what) {
     if (!finished->exchange(true)) tell(what);
   };
-  parts->actor = spawn_state<supervisor_inside, supervisor_state>(parts->system.get(), std::move(options),
-                                                                  ports, std::move(checkpoints));
+  parts->actor = spawn_state<supervisor_inside, supervisor_state>(
+    parts->system.get(), std::move(options), ports, std::move(checkpoints));
   auto ended = std::make_shared<std::promise<void>>();
   parts->ended = ended->get_future().share();
   when_ended(parts->system, parts->actor, [ended, tell = ports.finished](const std::string& why) {
@@ -78,8 +81,9 @@ result<std::unique_ptr<supervisor_host>> supervisor_host::start(const std::strin
 
 supervisor_host::~supervisor_host() {
   auto begun = std::chrono::steady_clock::now();
-  if (impl_->port != 0) caf::anon_send(impl_->system.get().middleman().actor_handle(),
-                                       caf::close_atom::value, impl_->port);
+  if (impl_->port != 0)
+    caf::anon_send(impl_->system.get().middleman().actor_handle(), caf::close_atom::value,
+                   impl_->port);
   caf::anon_send(impl_->actor, hang_up{});
   if (impl_->ended.wait_for(stop_time_max / 2) == std::future_status::timeout)
     caf::anon_send_exit(impl_->actor, caf::exit_reason::kill);
@@ -128,8 +132,10 @@ struct maker {
   }
   ~maker() {
     if (!thread.joinable()) return;
-    if (done.wait_for(stop_time_max / 2) == std::future_status::ready) thread.join();
-    else thread.detach();  // it shares what it uses
+    if (done.wait_for(stop_time_max / 2) == std::future_status::ready)
+      thread.join();
+    else
+      thread.detach();  // it shares what it uses
   }
 };
 
@@ -148,7 +154,8 @@ core::member_options member_of(const node_host_options& options) {
 struct node_host::impl {
   bounded_system system;
   std::shared_ptr<ending> end = std::make_shared<ending>();
-  std::shared_ptr<std::atomic<std::uint16_t>> port = std::make_shared<std::atomic<std::uint16_t>>(0);
+  std::shared_ptr<std::atomic<std::uint16_t>> port =
+    std::make_shared<std::atomic<std::uint16_t>>(0);
   std::shared_ptr<maker> engine_maker = std::make_shared<maker>();
   node_inside actor;
 };
@@ -202,8 +209,9 @@ std::optional<node_end> node_host::wait(std::chrono::milliseconds deadline) {
 
 // -- questions ------------------------------------------------------------------------------------
 
-result<std::string> ask_supervisor(const std::string& host, std::uint16_t port, const std::string& what,
-                                   node_id node, std::chrono::milliseconds deadline) {
+result<std::string> ask_supervisor(const std::string& host, std::uint16_t port,
+                                   const std::string& what, node_id node,
+                                   std::chrono::milliseconds deadline) {
   bounded_system system;
   auto at = host + ":" + std::to_string(port);
   result<std::string> reply{errc::unreachable, "no supervisor answers at " + at};
@@ -212,24 +220,30 @@ result<std::string> ask_supervisor(const std::string& host, std::uint16_t port, 
     supervisor_actor supervisor;
     self->request(system.dials(), deadline, caf::connect_atom::value, host, port)
       .receive(
-        [&](const caf::node_id&, const caf::strong_actor_ptr& who, const std::set<std::string>& offered) {
+        [&](const caf::node_id&, const caf::strong_actor_ptr& who,
+            const std::set<std::string>& offered) {
           auto handle = handle_of<supervisor_actor>(system.get(), who, offered, at);
-          if (handle) supervisor = *handle;
-          else reply = handle.error();
+          if (handle)
+            supervisor = *handle;
+          else
+            reply = handle.error();
         },
         [&](const caf::error& why) { reply = explain_dial(system.get(), why, at); });
     if (supervisor)
       self->request(supervisor, deadline, core::question{what, node})
         .receive(
           [&](const core::answer& answer) {
-            if (answer.refused) reply = {errc::refused, answer.text};
-            else reply = answer.text;
+            if (answer.refused)
+              reply = {errc::refused, answer.text};
+            else
+              reply = answer.text;
           },
           [&](const caf::error&) {
             reply = {errc::timeout, "the supervisor at " + at + " is there but does not answer"};
           });
   }
-  system.end(500ms);
+  bounded_system::leave();
+  system.end(stop_time_max);
   return reply;
 }
 

@@ -30,7 +30,7 @@ struct supervisor_ports {
   std::function<result<void>(const core::ledger_state&)> persist;
   std::function<void(const core::report&, const core::supervisor_status&)> reported;
   std::function<void(const core::step_done&)> stepped;
-  std::function<void(const core::finished&)> finished;  ///< called once
+  std::function<void(const core::finished&)> finished;                  ///< called once
   std::function<std::string(const core::supervisor_status&)> describe;  ///< JSON for `shoal status`
 };
 
@@ -41,9 +41,9 @@ constexpr std::chrono::milliseconds stop_time_max{2000};
 /// A supervisor with its listening port. Thread-safe but for destruction.
 class supervisor_host {
 public:
-  /// Listens on host:port (0: any free one). `checkpoints` are the usable ones. `errc::port_in_use`,
-  /// `errc::config` (no address of this machine; a job text that is too long to be sent),
-  /// `errc::no_permission`.
+  /// Listens on host:port (0: any free one). `checkpoints` are the usable ones.
+  /// `errc::port_in_use`, `errc::config` (no address of this machine; a job text that is too long
+  /// to be sent), `errc::no_permission`.
   static result<std::unique_ptr<supervisor_host>> start(const std::string& host, std::uint16_t port,
                                                         core::supervisor_options options,
                                                         std::vector<step_id> checkpoints,
@@ -70,16 +70,17 @@ struct node_engine {
   /// Writes on a thread of its own; `done` comes once, from any thread.
   std::function<void(core::runner_snapshot, std::function<void(core::parts_written)> done)> write;
   /// Makes a checkpoint exist; likewise.
-  std::function<void(step_id, std::vector<core::checkpoint_part>, std::function<void(result<void>)> done)>
+  std::function<void(step_id, std::vector<core::checkpoint_part>,
+                     std::function<void(result<void>)> done)>
     complete;
 };
 
 struct node_host_options {
   std::string supervisor_host;
   std::uint16_t supervisor_port = 0;
-  std::string host = "127.0.0.1";   ///< to listen on, and to tell others
-  std::uint16_t port = 0;           ///< 0: any free one; filled in when it is known
-  std::uint16_t tensor_port = 0;    ///< that the engine's plane listens on
+  std::string host = "127.0.0.1";  ///< to listen on, and to tell others
+  std::uint16_t port = 0;          ///< 0: any free one; filled in when it is known
+  std::uint16_t tensor_port = 0;   ///< that the engine's plane listens on
   std::string build;
   std::uint64_t memory_bytes = 0;
   std::chrono::nanoseconds join_timeout = std::chrono::seconds(30);  ///< until the first welcome
@@ -123,7 +124,8 @@ private:
 /// Asks the supervisor at host:port: "status", or "leave" with a node. Returns within about
 /// `deadline`. `errc::unreachable`, `errc::timeout`, `errc::protocol` (not a supervisor of ours),
 /// `errc::refused`.
-result<std::string> ask_supervisor(const std::string& host, std::uint16_t port, const std::string& what,
-                                   node_id node, std::chrono::milliseconds deadline);
+result<std::string> ask_supervisor(const std::string& host, std::uint16_t port,
+                                   const std::string& what, node_id node,
+                                   std::chrono::milliseconds deadline);
 
 }  // namespace shoal::actors

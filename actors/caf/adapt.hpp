@@ -155,8 +155,9 @@ struct own_door {
 // -- dialing --------------------------------------------------------------------------------------
 
 /// The part of CAF's middleman actor that dials.
-using dialer = caf::typed_actor<caf::replies_to<caf::connect_atom, std::string, std::uint16_t>::with<
-  caf::node_id, caf::strong_actor_ptr, std::set<std::string>>>;
+using dialer =
+  caf::typed_actor<caf::replies_to<caf::connect_atom, std::string, std::uint16_t>::with<
+    caf::node_id, caf::strong_actor_ptr, std::set<std::string>>>;
 
 /// Checks what was found at the other end of a connection.
 template <class Handle>
@@ -184,8 +185,10 @@ void dial(Self* self, const dialer& through, const std::string& host, std::uint1
       [self, found, missed, at](const caf::node_id&, const caf::strong_actor_ptr& who,
                                 const std::set<std::string>& offered) {
         auto handle = handle_of<Handle>(self->system(), who, offered, at);
-        if (handle) found(*handle);
-        else missed(handle.error());
+        if (handle)
+          found(*handle);
+        else
+          missed(handle.error());
       },
       [self, missed, at](const caf::error& why) { missed(explain_dial(self->system(), why, at)); });
 }
@@ -206,6 +209,9 @@ public:
   ~bounded_system();
 
   caf::actor_system& get() { return *parts_->system; }
+  /// To be called by each thread that is not an actor's and has used `get()`, before it goes on:
+  /// CAF notes the system in the thread, and its destructor waits for such notes to go.
+  static void leave() { caf::logger::set_current_actor_system(nullptr); }
   dialer dials() { return get().middleman().actor_handle(); }
   /// Takes the system down; its actors must be ending. False when that takes longer: it is then
   /// left behind, with its threads, for the process to end.

@@ -34,6 +34,7 @@ system_config::system_config() {
 
 bounded_system::bounded_system() : parts_(std::make_unique<parts>()) {
   parts_->system.emplace(parts_->config);
+  leave();
 }
 
 bounded_system::~bounded_system() { end(2s); }
@@ -48,8 +49,10 @@ bool bounded_system::end(std::chrono::milliseconds at_most) {
     e.set_value();
   });
   auto in_time = end.wait_for(at_most) == std::future_status::ready;
-  if (in_time) destroyer.join();
-  else destroyer.detach();
+  if (in_time)
+    destroyer.join();
+  else
+    destroyer.detach();
   return in_time;
 }
 
@@ -57,11 +60,14 @@ bool bounded_system::end(std::chrono::milliseconds at_most) {
 
 error explain_dial(const caf::actor_system& system, const caf::error& why, const std::string& at) {
   if (why == caf::sec::incompatible_application_ids)
-    return {errc::refused, "the program at " + at + " speaks another version of our protocol; use the "
-                           "same version of shoal on all nodes"};
+    return {errc::refused, "the program at " + at +
+                             " speaks another version of our protocol; use the "
+                             "same version of shoal on all nodes"};
   if (why == caf::sec::request_timeout)
-    return {errc::timeout, "somebody listens at " + at + " but does not answer as one of ours would"};
-  if (why == caf::sec::cannot_connect_to_node) return {errc::unreachable, "nobody listens at " + at};
+    return {errc::timeout,
+            "somebody listens at " + at + " but does not answer as one of ours would"};
+  if (why == caf::sec::cannot_connect_to_node)
+    return {errc::unreachable, "nobody listens at " + at};
   return {errc::unreachable, "no connection to " + at + ": " + system.render(why)};
 }
 
@@ -77,8 +83,8 @@ result<void> try_bind(const std::string& host, std::uint16_t port) {
   auto fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   int yes = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  auto failed = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-                ::listen(fd, 1) != 0;
+  auto failed =
+    ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || ::listen(fd, 1) != 0;
   auto reason = errno;
   ::close(fd);
   if (!failed) return {};
@@ -86,8 +92,9 @@ result<void> try_bind(const std::string& host, std::uint16_t port) {
               : reason == EACCES        ? errc::no_permission
               : reason == EADDRNOTAVAIL ? errc::config
                                         : errc::io;
-  return {code, "cannot listen on " + host + ":" + std::to_string(port) + ": " + std::strerror(reason) +
-                  (code == errc::port_in_use ? "; stop the other program, or set another port" : "")};
+  return {code,
+          "cannot listen on " + host + ":" + std::to_string(port) + ": " + std::strerror(reason) +
+            (code == errc::port_in_use ? "; stop the other program, or set another port" : "")};
 }
 
 }  // namespace

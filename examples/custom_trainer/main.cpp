@@ -39,12 +39,14 @@ private:
     for (std::int64_t i = 0; i < count; ++i) {
       auto random = shoal::rng::of(std::array{split, samples[static_cast<std::size_t>(i)]});
       auto kind = static_cast<std::int64_t>(random.below(classes));
-      auto cx = 5 + 6 * random.uniform(), cy = 5 + 6 * random.uniform(), r = 2.5 + 2 * random.uniform();
+      auto cx = 5 + 6 * random.uniform(), cy = 5 + 6 * random.uniform(),
+           r = 2.5 + 2 * random.uniform();
       auto* pixel = images.mutable_data_ptr<float>() + i * side * side;
       random.fill_normal({pixel, side * side}, 0.3f);
       for (std::int64_t y = 0; y < side; ++y)
         for (std::int64_t x = 0; x < side; ++x, ++pixel) {
-          auto dx = std::abs(static_cast<double>(x) - cx), dy = std::abs(static_cast<double>(y) - cy);
+          auto dx = std::abs(static_cast<double>(x) - cx),
+               dy = std::abs(static_cast<double>(y) - cy);
           bool ink = kind == 0   ? dx * dx + dy * dy < r * r
                      : kind == 1 ? (dx < 1 && dy < r) || (dy < 1 && dx < r)
                      : kind == 2 ? dx < r && dy < r && y % 2 == 0
@@ -127,8 +129,9 @@ int main(int argc, char** argv) {
     return shoal::result<std::unique_ptr<shoal::dataset>>(std::make_unique<shapes>());
   };
   mine.on_step = [](const shoal::step_info& s) {
-    if (s.validation_loss) std::printf("weights of step %llu: validation loss %.4f\n",
-                                       static_cast<unsigned long long>(s.step - 1), *s.validation_loss);
+    if (s.validation_loss)
+      std::printf("weights of step %llu: validation loss %.4f\n",
+                  static_cast<unsigned long long>(s.step - 1), *s.validation_loss);
   };
   return shoal::main(argc, argv, mine);
 }

@@ -29,9 +29,9 @@ struct step_info {
   double loss = 0;           ///< mean over the global batch
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
-  bool skipped = false;      ///< the step was not applied: a value was not finite
-  std::uint64_t digest_before = 0;         ///< of the weights that the step started from
-  std::optional<double> validation_loss;   ///< of those weights, when due
+  bool skipped = false;                   ///< the step was not applied: a value was not finite
+  std::uint64_t digest_before = 0;        ///< of the weights that the step started from
+  std::optional<double> validation_loss;  ///< of those weights, when due
 };
 
 /// Makes a chain from the job's [model] table; `errc::config` when the table makes no sense.

@@ -40,7 +40,7 @@ std::vector<churn_step> churn::due(time_point now, std::uint64_t step, std::uint
 
 churn_step churn::pick(std::uint32_t live) {
   auto roll = random_.below(100);
-  auto wish = roll < 40 ? core::churn_action::kill
+  auto wish = roll < 40   ? core::churn_action::kill
               : roll < 60 ? core::churn_action::leave
                           : core::churn_action::join;
   auto count = random_.below(4) == 0 ? 2u : 1u;

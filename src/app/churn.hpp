@@ -44,8 +44,8 @@ private:
   rng random_;
   std::size_t next_listed_ = 0;
   std::uint32_t random_left_;
-  std::uint64_t random_step_ = 0;            // the next random event comes at this step
-  std::optional<time_point> random_at_;      // or at this time, if set
+  std::uint64_t random_step_ = 0;        // the next random event comes at this step
+  std::optional<time_point> random_at_;  // or at this time, if set
 };
 
 }  // namespace shoal::app

@@ -48,8 +48,9 @@ result<void> node(const node_options& options, const trainer& mine) {
   host.build = build_version();
   host.memory_bytes = physical_memory();
   host.log = log;
-  host.make_engine = [&](const std::string& text, std::uint64_t digest,
-                         std::function<void(core::runner_event)> sink) -> result<actors::node_engine> {
+  host.make_engine =
+    [&](const std::string& text, std::uint64_t digest,
+        std::function<void(core::runner_event)> sink) -> result<actors::node_engine> {
     TRY(parts, node_parts::make(text, digest, mine, std::move(port), std::move(sink), log));
     return parts->engine();
   };

@@ -7,8 +7,9 @@
 
 namespace shoal::app {
 
-result<std::unique_ptr<node_parts>> node_parts::make(const std::string& job_text, std::uint64_t job_digest,
-                                                     const trainer& mine, transport::listening_port at,
+result<std::unique_ptr<node_parts>> node_parts::make(const std::string& job_text,
+                                                     std::uint64_t job_digest, const trainer& mine,
+                                                     transport::listening_port at,
                                                      std::function<void(core::runner_event)> sink,
                                                      std::function<void(const std::string&)> log) {
   std::unique_ptr<node_parts> parts(new node_parts);
@@ -19,7 +20,8 @@ result<std::unique_ptr<node_parts>> node_parts::make(const std::string& job_text
   TRY_VOID(engine::check_job(job, parts->model_, *parts->data_));
   parts->bits_ = bits_text(job, parts->data_->fingerprint());
   if (text_digest(parts->bits_) != job_digest)
-    return {errc::data, "the data at " + job.data.path + " is not what the supervisor has; copy its files here"};
+    return {errc::data, "the data at " + job.data.path +
+                          " is not what the supervisor has; copy its files here"};
   transport::tcp_options options;
   options.job = job_digest;
   options.frame_bytes_max = job.network.frame_bytes_max.value;
@@ -49,16 +51,17 @@ node_parts::~node_parts() {
 }
 
 actors::node_engine node_parts::engine() {
-  return {.job = job_,
-          .runner = runner_.get(),
-          .block_count = static_cast<std::uint32_t>(model_.size()),
-          .write = [this](core::runner_snapshot snapshot, std::function<void(core::parts_written)> done) {
-            writer_->submit(std::move(snapshot), std::move(done));
-          },
-          .complete = [this](step_id step, std::vector<core::checkpoint_part> parts,
-                             std::function<void(result<void>)> done) {
-            complete(step, std::move(parts), done);
-          }};
+  return {
+    .job = job_,
+    .runner = runner_.get(),
+    .block_count = static_cast<std::uint32_t>(model_.size()),
+    .write =
+      [this](core::runner_snapshot snapshot, std::function<void(core::parts_written)> done) {
+        writer_->submit(std::move(snapshot), std::move(done));
+      },
+    .complete =
+      [this](step_id step, std::vector<core::checkpoint_part> parts,
+             std::function<void(result<void>)> done) { complete(step, std::move(parts), done); }};
 }
 
 void node_parts::complete(step_id step, std::vector<core::checkpoint_part> parts,

@@ -17,8 +17,9 @@ class node_parts {
 public:
   /// `job_digest` is the supervisor's: its peers must have the same. `log` takes sentences from any
   /// thread. Errors are those of a job, a data set or a folder that this machine cannot use.
-  static result<std::unique_ptr<node_parts>> make(const std::string& job_text, std::uint64_t job_digest,
-                                                  const trainer& mine, transport::listening_port at,
+  static result<std::unique_ptr<node_parts>> make(const std::string& job_text,
+                                                  std::uint64_t job_digest, const trainer& mine,
+                                                  transport::listening_port at,
                                                   std::function<void(core::runner_event)> sink,
                                                   std::function<void(const std::string&)> log);
   ~node_parts();

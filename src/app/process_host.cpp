@@ -47,7 +47,8 @@ process_host::~process_host() {
   ::close(wake_fd_);
 }
 
-result<pid_t> process_host::start(const std::string& program, const std::vector<std::string>& arguments) {
+result<pid_t> process_host::start(const std::string& program,
+                                  const std::vector<std::string>& arguments) {
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);

@@ -42,8 +42,11 @@ result<void> leave(const leave_options& options) {
     return {errc::usage, "the job has no live node " + std::to_string(options.node) +
                            "; `shoal status` lists its nodes"};
   TRY(auto reply, ask(options.whom, "leave", node_id{options.node}));
-  if (options.json) std::puts(reply.dump().c_str());
-  else std::printf("node %llu has been asked to leave\n", static_cast<unsigned long long>(options.node));
+  if (options.json)
+    std::puts(reply.dump().c_str());
+  else
+    std::printf("node %llu has been asked to leave\n",
+                static_cast<unsigned long long>(options.node));
   return {};
 }
 

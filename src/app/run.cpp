@@ -32,8 +32,8 @@ public:
       reign_(reign),
       churn_(job.churn),
       program_(std::filesystem::read_symlink("/proc/self/exe").string()),
-      arguments_{"node", "--join", job.network.host + ":" + std::to_string(reign.port()), "--host",
-                 job.network.host, "--quiet"},
+      arguments_{"node",   "--join",         job.network.host + ":" + std::to_string(reign.port()),
+                 "--host", job.network.host, "--quiet"},
       processes_([this](pid_t pid, int code) { ended(pid, code); }) {
     if (insecure) arguments_.push_back("--insecure");
   }
@@ -87,9 +87,10 @@ private:
     }
     for (auto& [pid, code] : dead) {
       auto expected = going_.erase(pid) > 0 || stopping_ || code == 0;
-      reign_.log().event("exited", {{"pid", pid}, {"code", code}, {"expected", expected}},
-                         expected ? "" : "node process " + std::to_string(pid) + " ended with " +
-                                           std::to_string(code));
+      reign_.log().event(
+        "exited", {{"pid", pid}, {"code", code}, {"expected", expected}},
+        expected ? ""
+                 : "node process " + std::to_string(pid) + " ended with " + std::to_string(code));
       if (expected) continue;
       if (++restarts_ > restarts_max)
         return {errc::no_progress, "local nodes ended by themselves " + std::to_string(restarts_) +
@@ -118,9 +119,9 @@ private:
     const char* verb = step.action == core::churn_action::join   ? "join"
                        : step.action == core::churn_action::kill ? "kill"
                                                                  : "leave";
-    reign_.log().event("churn",
-                       {{"action", verb}, {"count", step.count}, {"pids", chosen}, {"step", reign_.step()}},
-                       "churn: " + std::string(verb) + " " + std::to_string(step.count));
+    reign_.log().event(
+      "churn", {{"action", verb}, {"count", step.count}, {"pids", chosen}, {"step", reign_.step()}},
+      "churn: " + std::string(verb) + " " + std::to_string(step.count));
     for (auto pid : chosen) {
       going_.insert(pid);
       processes_.signal(pid, step.action == core::churn_action::kill ? SIGKILL : SIGTERM);
@@ -196,7 +197,8 @@ result<void> run(const run_options& options, const job_file& file, const trainer
   return *end;
 }
 
-result<void> supervise(const supervisor_options& options, const job_file& file, const trainer& mine) {
+result<void> supervise(const supervisor_options& options, const job_file& file,
+                       const trainer& mine) {
   std::atomic<supervision*> here = nullptr;
   signal_watch signals({SIGINT, SIGTERM}, stop_on_signal(here));
   TRY(auto reign, supervision::start(file.job, options.insecure, options.output, mine));

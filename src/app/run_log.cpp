@@ -18,16 +18,26 @@ const char* cause_of(const core::morph_timing& timing) {
 
 const char* name_of(core::report_kind kind) {
   switch (kind) {
-    case core::report_kind::joined: return "joined";
-    case core::report_kind::lost: return "lost";
-    case core::report_kind::leaving: return "leaving";
-    case core::report_kind::holding: return "holding";
-    case core::report_kind::morph: return "morph";
-    case core::report_kind::stuck: return "stuck";
-    case core::report_kind::diverged: return "diverged";
-    case core::report_kind::checkpoint: return "checkpoint";
-    case core::report_kind::supervisor: return "supervisor";
-    case core::report_kind::trouble: return "trouble";
+    case core::report_kind::joined:
+      return "joined";
+    case core::report_kind::lost:
+      return "lost";
+    case core::report_kind::leaving:
+      return "leaving";
+    case core::report_kind::holding:
+      return "holding";
+    case core::report_kind::morph:
+      return "morph";
+    case core::report_kind::stuck:
+      return "stuck";
+    case core::report_kind::diverged:
+      return "diverged";
+    case core::report_kind::checkpoint:
+      return "checkpoint";
+    case core::report_kind::supervisor:
+      return "supervisor";
+    case core::report_kind::trouble:
+      return "trouble";
   }
   return "event";
 }

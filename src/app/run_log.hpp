@@ -28,7 +28,8 @@ public:
   void step(const telemetry::step_record& round);
   void report(const core::report& what);
   /// Something that only this program knows: a process started, ended, was signalled.
-  void event(const std::string& name, const nlohmann::ordered_json& fields, const std::string& sentence);
+  void event(const std::string& name, const nlohmann::ordered_json& fields,
+             const std::string& sentence);
 
   std::uint64_t newest_step() const { return newest_; }
 

@@ -7,8 +7,8 @@
 
 namespace shoal::app {
 
-/// While it lives, the given signals come to `on_signal`, on a thread of its own. Make it before any
-/// other thread: threads inherit that the signals are blocked.
+/// While it lives, the given signals come to `on_signal`, on a thread of its own. Make it before
+/// any other thread: threads inherit that the signals are blocked.
 class signal_watch {
 public:
   signal_watch(std::vector<int> signals, std::function<void(int)> on_signal);

@@ -11,12 +11,18 @@ namespace {
 
 const char* word_for(core::activity doing) {
   switch (doing) {
-    case core::activity::idle: return "idle";
-    case core::activity::holding: return "holding";
-    case core::activity::preparing: return "preparing";
-    case core::activity::prepared: return "prepared";
-    case core::activity::training: return "training";
-    case core::activity::starting: return "starting";
+    case core::activity::idle:
+      return "idle";
+    case core::activity::holding:
+      return "holding";
+    case core::activity::preparing:
+      return "preparing";
+    case core::activity::prepared:
+      return "prepared";
+    case core::activity::training:
+      return "training";
+    case core::activity::starting:
+      return "starting";
   }
   return "unknown";
 }
@@ -42,7 +48,8 @@ std::uint64_t planned_bytes(const core::supervisor_status& status, node_id node,
 
 }  // namespace
 
-nlohmann::ordered_json status_json(const core::supervisor_status& status, const core::job_options& job,
+nlohmann::ordered_json status_json(const core::supervisor_status& status,
+                                   const core::job_options& job,
                                    const core::plan_profile& profile) {
   nlohmann::ordered_json json{{"job", job.name},
                               {"state", std::string(core::to_string(status.state))},
@@ -80,16 +87,16 @@ std::string status_text(const nlohmann::ordered_json& s) {
   std::ostringstream text;
   text << s["job"].get<std::string>() << ": " << s["state"].get<std::string>() << ", step "
        << s["step"] << " of " << s["steps"] << ", loss " << s["loss"] << "\n"
-       << "layout " << s["layout"].get<std::string>() << " (view " << s["view"] << ", " << s["morphs"]
-       << " morphs)\n";
+       << "layout " << s["layout"].get<std::string>() << " (view " << s["view"] << ", "
+       << s["morphs"] << " morphs)\n";
   if (auto reason = s["reason"].get<std::string>(); !reason.empty()) text << reason << "\n";
   for (auto& n : s["nodes"])
     text << "node " << n["node"] << "." << n["incarnation"] << "  pid " << n["pid"] << "  "
          << n["host"].get<std::string>() << ":" << n["control_port"] << "  "
          << (n["alive"].get<bool>() ? n["doing"].get<std::string>() : "gone")
-         << (n["leaving"].get<bool>() ? ", leaving" : "") << (n["stuck"].get<bool>() ? ", stuck" : "")
-         << "  step " << n["step"] << "  " << n["resident_bytes"].get<std::uint64_t>() / 1048576
-         << " MiB\n";
+         << (n["leaving"].get<bool>() ? ", leaving" : "")
+         << (n["stuck"].get<bool>() ? ", stuck" : "") << "  step " << n["step"] << "  "
+         << n["resident_bytes"].get<std::uint64_t>() / 1048576 << " MiB\n";
   return std::move(text).str();
 }
 

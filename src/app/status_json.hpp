@@ -11,8 +11,8 @@
 
 namespace shoal::app {
 
-nlohmann::ordered_json status_json(const core::supervisor_status& status, const core::job_options& job,
-                                   const core::plan_profile& profile);
+nlohmann::ordered_json status_json(const core::supervisor_status& status,
+                                   const core::job_options& job, const core::plan_profile& profile);
 
 /// The same as a few lines.
 std::string status_text(const nlohmann::ordered_json& status);

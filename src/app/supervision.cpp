@@ -12,7 +12,8 @@
 namespace shoal::app {
 
 supervision::supervision(const core::job_options& job, const output_options& output)
-  : job_(job), screen_(stdout, telemetry::console_options_for(stdout, output.quiet || output.json)) {}
+  : job_(job),
+    screen_(stdout, telemetry::console_options_for(stdout, output.quiet || output.json)) {}
 
 supervision::~supervision() { host_.reset(); }
 
@@ -29,15 +30,17 @@ result<std::unique_ptr<supervision>> supervision::start(const core::job_options&
   return reign;
 }
 
-result<void> supervision::open_folder(const trainer& mine, const chain& model, std::uint64_t fingerprint) {
+result<void> supervision::open_folder(const trainer& mine, const chain& model,
+                                      std::uint64_t fingerprint) {
   bits_ = bits_text(job_, fingerprint);
   TRY(ledger_, storage::ledger::open(job_.folder));
   TRY(auto state, ledger_->get_state());
   if (state) {
     TRY(found_, storage::decode_ledger(*state));
     if (found_.job != text_digest(bits_))
-      return {errc::foreign, "job.folder " + job_.folder + " belongs to a job that trains other weights; "
-                             "give this one a folder of its own"};
+      return {errc::foreign, "job.folder " + job_.folder +
+                               " belongs to a job that trains other weights; "
+                               "give this one a folder of its own"};
   }
   profile_.blocks = engine::first_costs(model, job_);
   if (job_.emulate.rate.bytes_per_s > 0) profile_.link_bytes_per_s = job_.emulate.rate.bytes_per_s;
@@ -53,11 +56,13 @@ result<void> supervision::open_folder(const trainer& mine, const chain& model, s
                                                   state ? telemetry::metrics_file::mode::continued
                                                         : telemetry::metrics_file::mode::fresh));
   log_.emplace(job_, screen_, std::move(metrics), mine.on_step);
-  if (stale > 0) screen_.event(std::to_string(stale) + " unfinished files of an earlier run were removed");
+  if (stale > 0)
+    screen_.event(std::to_string(stale) + " unfinished files of an earlier run were removed");
   for (auto& other : listing.others) {
     // Weights of another job in this folder are a mistake to stop at, not to train over.
     if (other.why.code == errc::foreign) return other.why;
-    screen_.event("checkpoint " + std::to_string(other.step.value) + " is not used: " + other.why.text);
+    screen_.event("checkpoint " + std::to_string(other.step.value) +
+                  " is not used: " + other.why.text);
   }
   return {};
 }
@@ -78,17 +83,20 @@ result<void> supervision::listen(const chain&) {
 
 actors::supervisor_ports supervision::ports() {
   return {
-    .persist = [this](const core::ledger_state& state) {
-      return ledger_->put_state(storage::encode_ledger(state));
-    },
-    .reported = [this](const core::report& what, const core::supervisor_status& status) {
-      push(reported{what, status.shape});
-    },
+    .persist =
+      [this](const core::ledger_state& state) {
+        return ledger_->put_state(storage::encode_ledger(state));
+      },
+    .reported =
+      [this](const core::report& what, const core::supervisor_status& status) {
+        push(reported{what, status.shape});
+      },
     .stepped = [this](const core::step_done& what) { push(what); },
     .finished = [this](const core::finished& what) { push(what); },
-    .describe = [this](const core::supervisor_status& status) {
-      return status_json(status, job_, profile_).dump();
-    },
+    .describe =
+      [this](const core::supervisor_status& status) {
+        return status_json(status, job_, profile_).dump();
+      },
   };
 }
 
@@ -108,8 +116,10 @@ std::optional<result<void>> supervision::wait(std::chrono::steady_clock::time_po
     heard.swap(queue_);
   }
   for (auto& what : heard) {
-    if (auto* report = std::get_if<reported>(&what)) take(*report);
-    else if (auto* step = std::get_if<core::step_done>(&what)) take(*step);
+    if (auto* report = std::get_if<reported>(&what))
+      take(*report);
+    else if (auto* step = std::get_if<core::step_done>(&what))
+      take(*step);
     else {
       auto& end = std::get<core::finished>(what);
       screen_.close();
@@ -150,7 +160,8 @@ void supervision::retire_checkpoints() {
   for (auto step : gone)
     if (auto removed = folder_->remove(step); !removed) screen_.error(removed.error().text);
   for (auto& m : listing->usable)
-    if (std::ranges::find(gone, m.step) == gone.end()) kept.emplace_back(m.step, storage::encode_manifest(m));
+    if (std::ranges::find(gone, m.step) == gone.end())
+      kept.emplace_back(m.step, storage::encode_manifest(m));
   std::ranges::reverse(kept);
   if (auto rebuilt = ledger_->rebuild(kept); !rebuilt) screen_.error(rebuilt.error().text);
 }

@@ -35,7 +35,8 @@ public:
   /// Checks the job against its data and folder, opens the ledger, and starts to listen. Any error
   /// that a user can make comes from here.
   static result<std::unique_ptr<supervision>> start(const core::job_options& job, bool insecure,
-                                                    const output_options& output, const trainer& mine);
+                                                    const output_options& output,
+                                                    const trainer& mine);
   ~supervision();
 
   std::uint16_t port() const { return host_->port(); }

@@ -15,27 +15,27 @@ namespace shoal {
 /// What kind of thing went wrong. Each has a name, an exit code of the program and a verdict on
 /// whether trying again can help; see the table in result.cpp.
 enum class errc : unsigned char {
-  usage,               ///< a command line that cannot be understood
-  config,              ///< a job file that is wrong
-  data,                ///< training data missing, short, or not what the job says
-  no_memory,           ///< the model does not fit
-  no_permission,       ///< a file or folder may not be read or written
-  no_space,            ///< the disk is full
-  io,                  ///< any other failure of a disk
-  damaged,             ///< bytes that fail their check
-  foreign,             ///< sound bytes that belong to another job, model or version
-  port_in_use,         ///< a listening port is taken
-  unreachable,         ///< nobody answers at an address
-  refused,             ///< a peer answered no
-  protocol,            ///< a peer sent what our protocol forbids
-  timeout,             ///< a deadline passed
-  halted,              ///< the view ended; not a failure of anyone
-  too_few_nodes,       ///< fewer nodes than the model needs
-  no_progress,         ///< the same step failed again and again
-  not_finite,          ///< a loss or gradient is NaN or infinite
-  checkpoint_unusable, ///< no checkpoint can be loaded
-  interrupted,         ///< the user or the cloud asked us to go
-  internal,            ///< a bug of ours
+  usage,                ///< a command line that cannot be understood
+  config,               ///< a job file that is wrong
+  data,                 ///< training data missing, short, or not what the job says
+  no_memory,            ///< the model does not fit
+  no_permission,        ///< a file or folder may not be read or written
+  no_space,             ///< the disk is full
+  io,                   ///< any other failure of a disk
+  damaged,              ///< bytes that fail their check
+  foreign,              ///< sound bytes that belong to another job, model or version
+  port_in_use,          ///< a listening port is taken
+  unreachable,          ///< nobody answers at an address
+  refused,              ///< a peer answered no
+  protocol,             ///< a peer sent what our protocol forbids
+  timeout,              ///< a deadline passed
+  halted,               ///< the view ended; not a failure of anyone
+  too_few_nodes,        ///< fewer nodes than the model needs
+  no_progress,          ///< the same step failed again and again
+  not_finite,           ///< a loss or gradient is NaN or infinite
+  checkpoint_unusable,  ///< no checkpoint can be loaded
+  interrupted,          ///< the user or the cloud asked us to go
+  internal,             ///< a bug of ours
 };
 
 /// "no_space", and so on.
@@ -62,7 +62,8 @@ public:
 
   result(T value) : content_(std::in_place_index<0>, std::move(value)) {}
   result(shoal::error e) : content_(std::in_place_index<1>, std::move(e)) {}
-  result(errc code, std::string text) : content_(std::in_place_index<1>, shoal::error{code, std::move(text)}) {}
+  result(errc code, std::string text)
+    : content_(std::in_place_index<1>, shoal::error{code, std::move(text)}) {}
 
   bool has_value() const { return content_.index() == 0; }
   explicit operator bool() const { return has_value(); }
@@ -109,8 +110,8 @@ private:
 #define SHOAL_CONCAT(a, b) SHOAL_CONCAT_(a, b)
 
 /// TRY(auto x, f()); gives the value of f() to x, or returns its error from this function.
-#define TRY(declaration, expression)                                              \
-  auto SHOAL_CONCAT(try_, __LINE__) = (expression);                               \
+#define TRY(declaration, expression)                                                         \
+  auto SHOAL_CONCAT(try_, __LINE__) = (expression);                                          \
   if (!SHOAL_CONCAT(try_, __LINE__)) return std::move(SHOAL_CONCAT(try_, __LINE__)).error(); \
   declaration = *std::move(SHOAL_CONCAT(try_, __LINE__))
 

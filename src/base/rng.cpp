@@ -82,7 +82,8 @@ void rng::fill_normal(std::span<float> out, float deviation) {
       double radius = std::sqrt(-2.0 * std::log(1.0 - unit_float(words[k])));
       double angle = 2.0 * std::numbers::pi * unit_float(words[k + 1]);
       out[i + k] = static_cast<float>(deviation * radius * std::cos(angle));
-      if (i + k + 1 < out.size()) out[i + k + 1] = static_cast<float>(deviation * radius * std::sin(angle));
+      if (i + k + 1 < out.size())
+        out[i + k + 1] = static_cast<float>(deviation * radius * std::sin(angle));
     }
   }
 }

@@ -1,10 +1,10 @@
 #pragma once
 // Random numbers without state: a pure function of (key, position).
 //
-// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11, section 3.3).
-// A running generator would make a number depend on how many were drawn before it, and so on the
-// layout; a counter-based one gives every (seed, step, micro-batch, block) its own stream, which
-// recompute, another node, or another process can draw again.
+// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11,
+// section 3.3). A running generator would make a number depend on how many were drawn before it,
+// and so on the layout; a counter-based one gives every (seed, step, micro-batch, block) its own
+// stream, which recompute, another node, or another process can draw again.
 
 #include <array>
 #include <cstdint>

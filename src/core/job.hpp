@@ -22,8 +22,8 @@ struct model_options {
   std::uint32_t layers = 4;
   std::uint32_t dim = 128;
   std::uint32_t heads = 4;
-  std::uint32_t kv_heads = 0;   ///< llama: 0 is `heads`
-  std::uint32_t hidden = 0;     ///< of the MLP; 0 is 4 dim (gpt2) or 8/3 dim rounded up to 32 (llama)
+  std::uint32_t kv_heads = 0;  ///< llama: 0 is `heads`
+  std::uint32_t hidden = 0;  ///< of the MLP; 0 is 4 dim (gpt2) or 8/3 dim rounded up to 32 (llama)
   std::uint32_t vocab_size = 256;
   std::uint32_t seq_len = 128;
   double dropout = 0;
@@ -41,13 +41,13 @@ enum class not_finite_policy : std::uint8_t { stop, skip };
 
 struct training_options {
   std::uint32_t steps = 100;
-  std::uint32_t micro_batches = 16;     ///< N, a step
-  std::uint32_t micro_batch_size = 4;   ///< m, samples
-  std::uint32_t reduction_leaf = 0;     ///< micro-batches summed left to right; 0: max(1, N/8)
-  double max_norm = 1.0;                ///< of the gradient; 0 does not clip
-  std::uint32_t threads = 1;            ///< of a node; part of the bits
+  std::uint32_t micro_batches = 16;    ///< N, a step
+  std::uint32_t micro_batch_size = 4;  ///< m, samples
+  std::uint32_t reduction_leaf = 0;    ///< micro-batches summed left to right; 0: max(1, N/8)
+  double max_norm = 1.0;               ///< of the gradient; 0 does not clip
+  std::uint32_t threads = 1;           ///< of a node; part of the bits
   not_finite_policy on_not_finite = not_finite_policy::stop;
-  bool recompute = false;               ///< keep only stage inputs, run the forward pass again
+  bool recompute = false;  ///< keep only stage inputs, run the forward pass again
 };
 
 struct optimizer_options {
@@ -79,34 +79,34 @@ struct parallelism_options {
 };
 
 struct checkpoint_options {
-  std::string folder;         ///< empty: "checkpoints" in the job's folder
-  std::uint32_t every = 0;    ///< steps; 0: only at the end
+  std::string folder;       ///< empty: "checkpoints" in the job's folder
+  std::uint32_t every = 0;  ///< steps; 0: only at the end
   std::uint32_t keep_latest_k = 3;
 };
 
 struct nodes_options {
-  std::uint32_t local = 2;      ///< started by `shoal run`
-  byte_count memory{0};         ///< what a node may use; 0: three quarters of the machine's
+  std::uint32_t local = 2;  ///< started by `shoal run`
+  byte_count memory{0};     ///< what a node may use; 0: three quarters of the machine's
 };
 
 struct network_options {
-  std::string host = "127.0.0.1";   ///< to listen on
-  std::uint16_t control_port = 0;   ///< of the supervisor; 0: any free
+  std::string host = "127.0.0.1";  ///< to listen on
+  std::uint16_t control_port = 0;  ///< of the supervisor; 0: any free
   byte_count frame_bytes_max{1ull << 30};
 };
 
 /// One knob, `failure`; the others derive from it unless set.
 struct timeout_options {
-  nanoseconds failure = 2s;      ///< silence after which a node is dead
-  nanoseconds gather = 50ms;     ///< further losses within this join the first
-  nanoseconds answer = 10s;      ///< a halt or commit must be answered within this
-  nanoseconds prepare = 60s;     ///< moving the state must be done within this
-  nanoseconds orphan = 10min;    ///< how long nodes live without a supervisor
+  nanoseconds failure = 2s;    ///< silence after which a node is dead
+  nanoseconds gather = 50ms;   ///< further losses within this join the first
+  nanoseconds answer = 10s;    ///< a halt or commit must be answered within this
+  nanoseconds prepare = 60s;   ///< moving the state must be done within this
+  nanoseconds orphan = 10min;  ///< how long nodes live without a supervisor
 };
 
 struct emulate_options {
-  byte_rate rate{0};             ///< of each link and direction; 0: as the network is
-  nanoseconds delay = 0ns;       ///< one way
+  byte_rate rate{0};        ///< of each link and direction; 0: as the network is
+  nanoseconds delay = 0ns;  ///< one way
 };
 
 /// Local nodes that `shoal run` takes away and adds, for experiments and tests: real signals to
@@ -119,20 +119,20 @@ enum class churn_action : std::uint8_t {
 struct churn_event {
   std::uint32_t at_step = 0;  ///< once this step is decided
   churn_action action = churn_action::kill;
-  std::uint32_t count = 1;    ///< nodes
+  std::uint32_t count = 1;  ///< nodes
 };
 struct churn_options {
-  std::vector<churn_event> events;   ///< [[churn.event]], in order of at_step
-  std::uint64_t seed = 1;            ///< of the random events
-  std::uint32_t random_events = 0;   ///< that many more, at random moments, some during a morph
-  std::uint32_t nodes_min = 1;       ///< random events keep at least so many local nodes
-  std::uint32_t nodes_max = 6;       ///< and at most so many
-  std::uint32_t steps_between = 4;   ///< mean distance of random events
+  std::vector<churn_event> events;  ///< [[churn.event]], in order of at_step
+  std::uint64_t seed = 1;           ///< of the random events
+  std::uint32_t random_events = 0;  ///< that many more, at random moments, some during a morph
+  std::uint32_t nodes_min = 1;      ///< random events keep at least so many local nodes
+  std::uint32_t nodes_max = 6;      ///< and at most so many
+  std::uint32_t steps_between = 4;  ///< mean distance of random events
 };
 
 struct job_options {
   std::string name = "shoal";
-  std::string folder;            ///< of the run: ledger, metrics, checkpoints; empty: runs/NAME
+  std::string folder;  ///< of the run: ledger, metrics, checkpoints; empty: runs/NAME
   std::uint64_t seed = 1;
   model_options model;
   data_options data;

@@ -24,31 +24,14 @@
 
 #include "base/f64.hpp"
 #include "base/strong_id.hpp"
+#include "core/checkpoint/messages.hpp"
 #include "core/layout.hpp"
+#include "core/sender.hpp"
 
 namespace shoal::core {
 
 /// Grows with every change to a message or frame. Peers of another number are refused.
 constexpr std::uint32_t protocol_version = 1;
-
-/// A node in one of its lives.
-struct sender {
-  node_id node;
-  incarnation_id incarnation;
-  friend auto operator<=>(const sender&, const sender&) = default;
-  static constexpr auto type_name = "shoal::sender";
-  static auto fields(auto& x) { return std::tie(x.node, x.incarnation); }
-};
-
-/// Where a node listens. Hosts are literal addresses, not names.
-struct endpoint {
-  std::string host;
-  std::uint16_t control_port = 0;
-  std::uint16_t tensor_port = 0;
-  friend auto operator<=>(const endpoint&, const endpoint&) = default;
-  static constexpr auto type_name = "shoal::endpoint";
-  static auto fields(auto& x) { return std::tie(x.host, x.control_port, x.tensor_port); }
-};
 
 /// What the lead made of a round.
 enum class decision : std::uint8_t {
@@ -64,10 +47,10 @@ struct verdict {
   view_id view;
   step_id step;  ///< the round
   decision what = decision::apply;
-  f64 clip_factor = 1;    ///< multiplies the summed gradients
+  f64 clip_factor = 1;  ///< multiplies the summed gradients
   f64 learning_rate = 0;
-  f64 loss = 0;           ///< mean over the step's micro-batches
-  f64 gradient_norm = 0;  ///< before clipping
+  f64 loss = 0;               ///< mean over the step's micro-batches
+  f64 gradient_norm = 0;      ///< before clipping
   bool last_of_view = false;  ///< after this, hold and report your standing: the shape changes
   friend bool operator==(const verdict&, const verdict&) = default;
   static constexpr auto type_name = "shoal::verdict";
@@ -93,9 +76,9 @@ enum class activity : std::uint8_t { idle, holding, preparing, prepared, trainin
 /// NODE to SUPERVISOR: where I stand. Sent inside hello, and once training of a view has stopped.
 struct standing {
   sender from;
-  view_id view;         ///< highest view heard of
+  view_id view;  ///< highest view heard of
   activity doing = activity::idle;
-  step_id applied;      ///< step of the parameters in memory
+  step_id applied;        ///< step of the parameters in memory
   bool has_sums = false;  ///< total gradients of round applied+1 are complete for all held blocks
   std::optional<verdict> last_verdict;  ///< newest one applied, so that others can roll forward
   std::vector<held_block> blocks;
@@ -110,8 +93,8 @@ struct standing {
 /// the ids that it had.
 struct hello {
   std::uint32_t protocol = protocol_version;
-  std::string build;         ///< version of the program
-  std::uint64_t job = 0;     ///< digest of the job file, 0 when not yet known
+  std::string build;      ///< version of the program
+  std::uint64_t job = 0;  ///< digest of the job file, 0 when not yet known
   endpoint at;
   std::uint64_t process = 0;  ///< pid, for people
   std::uint64_t memory_bytes = 0;
@@ -152,15 +135,6 @@ struct halt {
   static auto fields(auto& x) { return std::tie(x.term, x.view); }
 };
 
-/// A node of a view and where to reach it.
-struct member {
-  sender who;
-  endpoint at;
-  friend auto operator<=>(const member&, const member&) = default;
-  static constexpr auto type_name = "shoal::member";
-  static auto fields(auto& x) { return std::tie(x.who, x.at); }
-};
-
 /// Where to get a block that the receiver lacks.
 struct block_source {
   block_index block = 0;
@@ -175,16 +149,17 @@ struct block_source {
 struct prepare {
   term_id term;
   view_id view;
-  step_id step;  ///< everyone meets here: the weights after this step
+  step_id step;                         ///< everyone meets here: the weights after this step
   std::optional<verdict> roll_forward;  ///< for a node at step-1 that has the sums
   layout shape;
-  std::vector<member> members;  ///< of the layout, and of the block sources
+  std::vector<member> members;        ///< of the layout, and of the block sources
   std::vector<block_source> missing;  ///< of the receiver
   step_id checkpoint;  ///< the checkpoint that blocks without holders come from; 0: initial values
   friend bool operator==(const prepare&, const prepare&) = default;
   static constexpr auto type_name = "shoal::prepare";
   static auto fields(auto& x) {
-    return std::tie(x.term, x.view, x.step, x.roll_forward, x.shape, x.members, x.missing, x.checkpoint);
+    return std::tie(x.term, x.view, x.step, x.roll_forward, x.shape, x.members, x.missing,
+                    x.checkpoint);
   }
 };
 
@@ -204,7 +179,7 @@ struct failed {
   view_id view;
   std::uint8_t code = 0;  ///< an errc
   std::string reason;
-  node_id suspect;        ///< the peer that did not answer or sent damage; 0: none
+  node_id suspect;             ///< the peer that did not answer or sent damage; 0: none
   step_id damaged_checkpoint;  ///< the checkpoint that failed its check; 0: none
   friend bool operator==(const failed&, const failed&) = default;
   static constexpr auto type_name = "shoal::failed";
@@ -293,9 +268,9 @@ struct leaving {
 /// What a stage knows of one of its blocks in a round.
 struct block_report {
   block_index block = 0;
-  std::uint64_t digest = 0;   ///< of the parameters that the round started from
-  f64 squared_norm = 0;       ///< of the summed gradient; tied copies after the first count zero
-  std::uint32_t forward_us = 0;   ///< mean time of one micro-batch through it, for the planner
+  std::uint64_t digest = 0;      ///< of the parameters that the round started from
+  f64 squared_norm = 0;          ///< of the summed gradient; tied copies after the first count zero
+  std::uint32_t forward_us = 0;  ///< mean time of one micro-batch through it, for the planner
   std::uint32_t backward_us = 0;  ///< recompute not counted
   friend bool operator==(const block_report&, const block_report&) = default;
   static constexpr auto type_name = "shoal::block_report";
@@ -335,8 +310,8 @@ struct stage_report {
   friend bool operator==(const stage_report&, const stage_report&) = default;
   static constexpr auto type_name = "shoal::stage_report";
   static auto fields(auto& x) {
-    return std::tie(x.from, x.view, x.step, x.at.replica, x.at.stage, x.blocks,
-                    x.losses, x.validation_losses, x.offence);
+    return std::tie(x.from, x.view, x.step, x.at.replica, x.at.stage, x.blocks, x.losses,
+                    x.validation_losses, x.offence);
   }
 };
 
@@ -353,7 +328,8 @@ struct replica_report {
   friend bool operator==(const replica_report&, const replica_report&) = default;
   static constexpr auto type_name = "shoal::replica_report";
   static auto fields(auto& x) {
-    return std::tie(x.from, x.view, x.step, x.replica, x.blocks, x.losses, x.validation_losses, x.offence);
+    return std::tie(x.from, x.view, x.step, x.replica, x.blocks, x.losses, x.validation_losses,
+                    x.offence);
   }
 };
 
@@ -382,40 +358,6 @@ struct diverged {
   friend bool operator==(const diverged&, const diverged&) = default;
   static constexpr auto type_name = "shoal::diverged";
   static auto fields(auto& x) { return std::tie(x.from, x.view, x.step, x.block, x.odd); }
-};
-
-/// A file of a checkpoint, as its writer left it.
-struct checkpoint_part {
-  block_index block = 0;
-  std::string file;  ///< name inside the checkpoint's folder
-  std::uint64_t bytes = 0;
-  std::uint64_t hash = 0;    ///< XXH3-64 of the whole file
-  std::uint64_t digest = 0;  ///< of the block's parameters
-  friend bool operator==(const checkpoint_part&, const checkpoint_part&) = default;
-  static constexpr auto type_name = "shoal::checkpoint_part";
-  static auto fields(auto& x) { return std::tie(x.block, x.file, x.bytes, x.hash, x.digest); }
-};
-
-/// CHECKPOINT WRITER to the lead's CHECKPOINT WRITER: my files of this step are durable.
-struct parts_written {
-  sender from;
-  view_id view;
-  step_id step;
-  std::vector<checkpoint_part> parts;
-  std::string failure;  ///< not empty: this generation is dropped, and why
-  friend bool operator==(const parts_written&, const parts_written&) = default;
-  static constexpr auto type_name = "shoal::parts_written";
-  static auto fields(auto& x) { return std::tie(x.from, x.view, x.step, x.parts, x.failure); }
-};
-
-/// The lead's CHECKPOINT WRITER to SUPERVISOR: a checkpoint exists, or this generation was dropped.
-struct checkpoint_done {
-  sender from;
-  step_id step;
-  std::string failure;  ///< empty when it exists
-  friend bool operator==(const checkpoint_done&, const checkpoint_done&) = default;
-  static constexpr auto type_name = "shoal::checkpoint_done";
-  static auto fields(auto& x) { return std::tie(x.from, x.step, x.failure); }
 };
 
 /// The digest of a whole model: of its blocks' digests in chain order.

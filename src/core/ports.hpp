@@ -99,7 +99,8 @@ public:
   /// Enters `view` as `self` with `peers` (not self). Connections to members of the view before are
   /// kept when node, incarnation and endpoint are the same; others are closed. Dials the missing
   /// ones in the background until `deadline` from now; `opened` or `broken` follows.
-  virtual void open(view_id view, sender self, std::vector<member> peers, std::chrono::nanoseconds deadline) = 0;
+  virtual void open(view_id view, sender self, std::vector<member> peers,
+                    std::chrono::nanoseconds deadline) = 0;
   /// Ends the view at once: frames not yet begun are dropped, no more `arrived` or `broken` of it
   /// after this returns. Connections stay.
   virtual void halt() = 0;
@@ -147,7 +148,7 @@ struct runner_failed {  ///< to `prepare`; or a broken promise of a peer while t
   step_id damaged_checkpoint;  ///< 0: none
 };
 struct runner_halted {  ///< to `halt`, and after a verdict with `last_of_view`
-  standing now;  ///< from, view and doing are filled in by the node
+  standing now;         ///< from, view and doing are filled in by the node
 };
 struct runner_reported {  ///< all sums of a round are complete
   stage_report report;    ///< from is filled in by the node

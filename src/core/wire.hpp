@@ -50,10 +50,8 @@ public:
   }
   void put(bool value) { put(static_cast<std::uint8_t>(value)); }
   template <class T>
-    requires std::is_enum_v<T>
-  void put(T value) {
-    put(static_cast<std::underlying_type_t<T>>(value));
-  }
+  requires std::is_enum_v<T>
+  void put(T value) { put(static_cast<std::underlying_type_t<T>>(value)); }
   template <class Tag>
   void put(strong_id<Tag> id) {
     put(id.value);
@@ -105,10 +103,11 @@ public:
     return true;
   }
   template <class T>
-    requires std::is_enum_v<T>
+  requires std::is_enum_v<T>
   bool get(T& value) {
     std::underlying_type_t<T> number{};
-    if (!get(number) || number > static_cast<std::underlying_type_t<T>>(last_of(T{}))) return fail();
+    if (!get(number) || number > static_cast<std::underlying_type_t<T>>(last_of(T{})))
+      return fail();
     value = static_cast<T>(number);
     return true;
   }
@@ -171,8 +170,8 @@ result<T> decode(std::string_view bytes) {
   T message;
   wire_reader reader(bytes);
   if (bytes.size() > message_bytes_max || !reader.get(message) || !reader.done())
-    return {errc::protocol, "a message of " + std::to_string(bytes.size()) + " bytes is not a sound " +
-                              std::string(T::type_name)};
+    return {errc::protocol, "a message of " + std::to_string(bytes.size()) +
+                              " bytes is not a sound " + std::string(T::type_name)};
   return message;
 }
 

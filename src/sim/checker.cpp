@@ -31,8 +31,8 @@ void checker::has_weights(node_id node, step_id step, block_index block, std::ui
   if (step.value >= reference_.weights.size() || block >= block_count_)
     return fail("node " + text(node) + " is at step " + text(step) + ", which does not exist");
   if (reference_.weights[step.value][block] != weights)
-    fail("node " + text(node) + " has wrong weights of block " + std::to_string(block) + " at step " +
-         text(step));
+    fail("node " + text(node) + " has wrong weights of block " + std::to_string(block) +
+         " at step " + text(step));
 }
 
 void checker::summed(node_id node, step_id step, block_index block, std::uint64_t counts) {
@@ -69,9 +69,8 @@ void checker::meets(view_id view, step_id meet, const std::vector<holding>& taki
   step_id newest;
   for (auto& h : taking_part)
     if (!h.blocks.empty()) newest = std::max(newest, h.applied);
-  bool known = std::ranges::any_of(taking_part, [&](auto& h) {
-    return h.last_verdict && h.last_verdict->step == newest;
-  });
+  bool known = std::ranges::any_of(
+    taking_part, [&](auto& h) { return h.last_verdict && h.last_verdict->step == newest; });
   for (block_index b = 0; b < block_count_; ++b)
     if (std::ranges::none_of(taking_part, [&](auto& h) {
           bool there = h.applied == newest || (known && h.has_sums && h.applied.next() == newest);

@@ -4,7 +4,8 @@
 //  1. A round is decided as in the undisturbed job: what, clip factor, rate, loss and norm.
 //  2. Weights after each applied step are those of the undisturbed job, on every node.
 //  3. Every micro-batch is in a block's sum exactly once.
-//  4. Two views do not train at once. What exactly is safe: once a higher view is committed, a lower
+//  4. Two views do not train at once. What exactly is safe: once a higher view is committed, a
+//  lower
 //     one decides *at most one more round*. Its stages had reported that round before one of them
 //     halted; the report is a promise that the round can be decided, and the word of a halted
 //     stage cannot be taken back. Decided late or again it has the same content (1), and no

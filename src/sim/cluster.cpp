@@ -26,8 +26,9 @@ void judge_end(world& w) {
 std::string where_it_hangs(world& w) {
   auto s = w.supervisor->status();
   std::string text = "the faults ended, the job did not: supervisor is " +
-                     std::string(core::to_string(s.state)) + ", step " + std::to_string(s.step.value) +
-                     " of " + std::to_string(w.job.training.steps) + ", " + s.reason + "; nodes";
+                     std::string(core::to_string(s.state)) + ", step " +
+                     std::to_string(s.step.value) + " of " + std::to_string(w.job.training.steps) +
+                     ", " + s.reason + "; nodes";
   for (auto& n : s.nodes)
     text += " " + std::to_string(n.who.node.value) + (n.alive ? ":alive" : ":lost") +
             (n.leaving ? ",leaving" : "") + "/" + std::to_string(static_cast<int>(n.doing));

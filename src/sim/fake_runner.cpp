@@ -10,7 +10,8 @@ namespace shoal::sim {
 using core::index_range;
 
 nanoseconds fake_runner::some(nanoseconds least, nanoseconds most) {
-  return least + nanoseconds(world_.random.below(static_cast<std::uint64_t>((most - least).count()) + 1));
+  return least +
+         nanoseconds(world_.random.below(static_cast<std::uint64_t>((most - least).count()) + 1));
 }
 
 void fake_runner::work(nanoseconds delay, task what) {
@@ -36,7 +37,9 @@ node_id fake_runner::node_at(int place) const {
 index_range fake_runner::blocks() const {
   return plan_.shape.replicas[at_.replica].stages[at_.stage].blocks;
 }
-index_range fake_runner::micro_batches() const { return plan_.shape.replicas[at_.replica].micro_batches; }
+index_range fake_runner::micro_batches() const {
+  return plan_.shape.replicas[at_.replica].micro_batches;
+}
 bool fake_runner::is_last() const {
   return at_.stage + 1 == plan_.shape.replicas[at_.replica].stages.size();
 }
@@ -105,8 +108,10 @@ void fake_runner::run_forward(micro_batch_index g, std::uint64_t activation) {
       return run_backward(g, loss_gradient(activation));
     }
     auto next = plan_.shape.replicas[at_.replica].stages[at_.stage + 1].node;
-    world_.send(place_of(next), {frame::kind::activation, plan_.view, state_.applied.next(),
-                                 blocks().end, g, activation, 0}, 0ns);
+    world_.send(
+      place_of(next),
+      {frame::kind::activation, plan_.view, state_.applied.next(), blocks().end, g, activation, 0},
+      0ns);
   });
 }
 
@@ -120,8 +125,10 @@ void fake_runner::run_backward(micro_batch_index g, std::uint64_t from_right) {
     }
     if (at_.stage > 0) {
       auto left = plan_.shape.replicas[at_.replica].stages[at_.stage - 1].node;
-      world_.send(place_of(left), {frame::kind::gradient, plan_.view, state_.applied.next(),
-                                   blocks().begin, g, from_right, 0}, 0ns);
+      world_.send(place_of(left),
+                  {frame::kind::gradient, plan_.view, state_.applied.next(), blocks().begin, g,
+                   from_right, 0},
+                  0ns);
     }
     if (++backward_done_ == micro_batches().size()) own_sums_done();
   });
@@ -132,8 +139,10 @@ void fake_runner::own_sums_done() {
     partials_[block][at_.replica] = sum;
     for (auto holder : core::holders_of(plan_.shape, block))
       if (holder != self_.node)
-        world_.send(place_of(holder), {frame::kind::partial, plan_.view, state_.applied.next(), block,
-                                       at_.replica, sum.sum, sum.counts}, 0ns);
+        world_.send(place_of(holder),
+                    {frame::kind::partial, plan_.view, state_.applied.next(), block, at_.replica,
+                     sum.sum, sum.counts},
+                    0ns);
   }
   totals_when_all_there();
 }
@@ -163,14 +172,16 @@ void fake_runner::report() {
   made.step = state_.applied.next();
   made.at = at_;
   for (auto b = blocks().begin; b < blocks().end; ++b)
-    made.blocks.push_back({b, state_.blocks[b], closing() ? 0 : squared_norm_of(totals_[b]), 900, 2000});
+    made.blocks.push_back(
+      {b, state_.blocks[b], closing() ? 0 : squared_norm_of(totals_[b]), 900, 2000});
   if (is_last()) {
     for (auto [g, loss] : losses_) made.losses.push_back({g, loss});
     if (core::validates_after(world_.job, state_.applied.value)) {
       auto share = core::validation_share(world_.job.validation.micro_batches, at_.replica,
                                           static_cast<std::uint32_t>(plan_.shape.replicas.size()));
       for (auto g = share.begin; g < share.end; ++g)
-        made.validation_losses.push_back({g, validation_loss_of(g, state_.blocks[blocks().end - 1])});
+        made.validation_losses.push_back(
+          {g, validation_loss_of(g, state_.blocks[blocks().end - 1])});
     }
   }
   world_.tell(core::runner_reported{std::move(made)});
@@ -179,9 +190,9 @@ void fake_runner::report() {
 void fake_runner::decide(core::verdict what) {
   if (phase_ != phase::training || what.view != plan_.view) return;
   if (what.step != state_.applied.next())
-    return world_.check.fail("node " + std::to_string(self_.node.value) + " gets a verdict on step " +
-                             std::to_string(what.step.value) + " in round " +
-                             std::to_string(state_.applied.value + 1));
+    return world_.check.fail("node " + std::to_string(self_.node.value) +
+                             " gets a verdict on step " + std::to_string(what.step.value) +
+                             " in round " + std::to_string(state_.applied.value + 1));
   if (!closing() && !state_.has_sums)
     return world_.check.fail("node " + std::to_string(self_.node.value) +
                              " gets a verdict on step " + std::to_string(what.step.value) +
@@ -201,14 +212,16 @@ void fake_runner::apply(const core::verdict& word) {
     weights = sim::apply(weights, totals_[block], word);
     world_.check.has_weights(self_.node, state_.applied, block, weights);
   }
-  if (phase_ == phase::training && core::checkpoints_after(world_.job, state_.applied.value)) snapshot();
+  if (phase_ == phase::training && core::checkpoints_after(world_.job, state_.applied.value))
+    snapshot();
 }
 
 void fake_runner::snapshot() {
   core::runner_snapshot made{plan_.view, state_.applied, {}};
   auto replicas = static_cast<std::uint32_t>(plan_.shape.replicas.size());
   for (auto b = blocks().begin; b < blocks().end; ++b)
-    if (core::writer_of(b, replicas) == at_.replica) made.blocks.push_back({b, state_.blocks[b], {}});
+    if (core::writer_of(b, replicas) == at_.replica)
+      made.blocks.push_back({b, state_.blocks[b], {}});
   if (!made.blocks.empty()) world_.tell(std::move(made));
 }
 
@@ -228,12 +241,15 @@ void fake_runner::arrived(int from, const frame& f) {
   }
   if (f.step != state_.applied.next()) return;
   switch (f.what) {
-    case frame::kind::activation: return run_forward(f.part, f.value);
-    case frame::kind::gradient: return run_backward(f.part, f.value);
+    case frame::kind::activation:
+      return run_forward(f.part, f.value);
+    case frame::kind::gradient:
+      return run_backward(f.part, f.value);
     case frame::kind::partial:
       partials_[f.block][f.part] = {f.value, f.counts};
       return totals_when_all_there();
-    default: return;
+    default:
+      return;
   }
 }
 

@@ -33,7 +33,7 @@ struct frame {
   std::uint32_t block = 0;  ///< activation: the receiver's first; gradient: the sender's first
   std::uint32_t part = 0;   ///< micro-batch, or the sender's replica for partials
   std::uint64_t value = 0;
-  std::uint64_t counts = 0; ///< partial: which micro-batches are in it
+  std::uint64_t counts = 0;  ///< partial: which micro-batches are in it
 };
 
 /// The circumstances of a runner.
@@ -118,7 +118,7 @@ private:
   core::place at_;
   bool placed_ = false;
 
-  bool rolled_ = false;  // preparing: our own blocks are at the meeting step
+  bool rolled_ = false;                       // preparing: our own blocks are at the meeting step
   std::map<block_index, std::size_t> asked_;  // missing blocks and which source is being asked
   std::set<block_index> lacking_;
   std::vector<std::pair<int, frame>> requests_;  // of a view that we have not been told of

@@ -50,7 +50,8 @@ void fake_runner::fetch(std::size_t missing, std::size_t source) {
   auto& m = plan_.missing[missing];
   if (m.holders.empty()) return load(m.block);
   if (source >= m.holders.size())
-    return fail(errc::unreachable, "nobody gave block " + std::to_string(m.block), m.holders.back());
+    return fail(errc::unreachable, "nobody gave block " + std::to_string(m.block),
+                m.holders.back());
   asked_[m.block] = source;
   auto peer = place_of(m.holders[source]);
   if (world_.refuses(peer) || world_.random.uniform() < world_.fetch_failure_share)
@@ -115,8 +116,8 @@ void fake_runner::reach_peers(std::size_t peer, int attempts) {
     auto& m = plan_.members[peer];
     if (m.who.node == self_.node) continue;
     if (world_.refuses(m.at.control_port) || attempts > 20)
-      return fail(errc::unreachable, "node " + std::to_string(m.who.node.value) + " cannot be reached",
-                  m.who.node);
+      return fail(errc::unreachable,
+                  "node " + std::to_string(m.who.node.value) + " cannot be reached", m.who.node);
     if (!world_.reachable(m.at.control_port))
       return work(100ms, [this, peer, attempts] { reach_peers(peer, attempts + 1); });
   }

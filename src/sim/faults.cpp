@@ -41,11 +41,17 @@ void bad_luck::strike() {
     return;
   }
   switch (world_.below(16)) {
-    case 0: case 1: case 2: case 3:
+    case 0:
+    case 1:
+    case 2:
+    case 3:
       if (a != 0) world_.node(a).crash();
       if (b != 0 && world_.below(4) == 0) world_.node(b).crash();
       break;
-    case 4: case 5: case 6: case 7:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
       if (a != 0) one_node(a);
       break;
     case 8:
@@ -58,11 +64,15 @@ void bad_luck::strike() {
         world_.sever(a, b);
       }
       break;
-    case 10: case 11: case 12:
+    case 10:
+    case 11:
+    case 12:
       ++world_.outcome.joins;
       world_.spawn_node();
       break;
-    case 13: crash_supervisor(world_.below(2) == 0); break;
+    case 13:
+      crash_supervisor(world_.below(2) == 0);
+      break;
     case 14:
       if (world_.below(3) == 0)
         all_nodes_lost();
@@ -122,7 +132,8 @@ void bad_luck::cut(int a, int b) {
       if (w.net.is_cut(a, b)) w.sever(a, b);
     });
   world_.loop.after(world_.some(20ms, 5s), [&w = world_, a, b] {
-    if (w.net.is_cut(a, b)) w.note("heals", static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b));
+    if (w.net.is_cut(a, b))
+      w.note("heals", static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b));
     w.net.heal(a, b);
   });
 }

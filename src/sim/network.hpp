@@ -82,10 +82,11 @@ public:
   struct options {
     nanoseconds delay_min = 100us;
     nanoseconds delay_max = 2ms;
-    double late_share = 0.02;       ///< messages that take up to `late_max` instead
+    double late_share = 0.02;  ///< messages that take up to `late_max` instead
     nanoseconds late_max = 100ms;
   };
-  network(event_loop& loop, rng& random, options opts) : loop_(loop), random_(random), opts_(opts) {}
+  network(event_loop& loop, rng& random, options opts)
+    : loop_(loop), random_(random), opts_(opts) {}
 
   /// Calls `deliver` in due time, after all that was sent from `from` to `to` before.
   void send(int from, int to, task deliver, nanoseconds work = 0ns);

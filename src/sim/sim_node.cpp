@@ -36,16 +36,14 @@ runner_world sim_node::make_runner_world() {
     later(1us, [this, e = std::move(e)] { handle(from_runner{e}); });
   };
   auto send = [this](int to, const frame& f, nanoseconds work) {
-    world_.send_between(place_, to, [this, to, f] { world_.node(to).frame_arrived(place_, f); }, work);
+    world_.send_between(
+      place_, to, [this, to, f] { world_.node(to).frame_arrived(place_, f); }, work);
   };
   auto refuses = [this](int peer) { return !world_.node(peer).alive(); };
   auto reachable = [this](int peer) { return !world_.net.is_cut(place_, peer); };
-  return {world_.job,         world_.draw.block_count,
-          *this,              world_.random,
-          world_.check,       world_.checkpoints,
-          world_.draw.fetch_failure_share,
-          tell,               send,
-          refuses,            reachable};
+  return {world_.job,         world_.draw.block_count,         *this, world_.random, world_.check,
+          world_.checkpoints, world_.draw.fetch_failure_share, tell,  send,          refuses,
+          reachable};
 }
 
 void sim_node::start() {
@@ -61,7 +59,8 @@ void sim_node::tick() {
 
 void sim_node::handle(const member_event& event) {
   std::vector<member_event> events{event};
-  if (world_.options.broken.member_events) events = world_.options.broken.member_events(member_, event);
+  if (world_.options.broken.member_events)
+    events = world_.options.broken.member_events(member_, event);
   for (auto& e : events) {
     carry_out(member_.step(loop().now(), e));
     if (auto from = std::get_if<from_supervisor>(&event))
@@ -112,7 +111,8 @@ void sim_node::do_(const to_supervisor& a) {
   if (!c) return;
   if (!std::holds_alternative<heartbeat>(a.what))
     world_.note("node tells", static_cast<std::uint64_t>(place_), a.what.index());
-  world_.net.send(place_, 0, [c, what = a.what] { c->to->run([c, what] { c->to->hear(c, what); }); });
+  world_.net.send(place_, 0,
+                  [c, what = a.what] { c->to->run([c, what] { c->to->hear(c, what); }); });
 }
 
 void sim_node::do_(const joined& a) {
@@ -169,7 +169,8 @@ void sim_node::coordinate(const coordinator_event& event) {
   for (auto& e : events)
     for (auto& action : coordinator_->machine.step(loop().now(), e)) {
       auto endpoint_of = [&](node_id node) {
-        return *std::ranges::find_if(coordinator_->members, [&](auto& m) { return m.who.node == node; });
+        return *std::ranges::find_if(coordinator_->members,
+                                     [&](auto& m) { return m.who.node == node; });
       };
       if (auto c = std::get_if<tell_coordinator>(&action))
         std::visit([&](auto& what) { send_peer(endpoint_of(c->to), what); }, c->what);

@@ -23,8 +23,7 @@ supervisor_options options_for(world& w) {
 
 }  // namespace
 
-sim_supervisor::sim_supervisor(world& w)
-  : process(w.loop), world_(w), machine_(options_for(w)) {}
+sim_supervisor::sim_supervisor(world& w) : process(w.loop), world_(w), machine_(options_for(w)) {}
 
 void sim_supervisor::start() {
   world_.note("supervisor starts", world_.ledger.term.value + 1);

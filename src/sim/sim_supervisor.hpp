@@ -14,7 +14,7 @@ struct connection {
   int place = 0;
   sim_supervisor* to = nullptr;
   core::link_id link;
-  bool lost = false;             ///< messages under way are dropped
+  bool lost = false;  ///< messages under way are dropped
   bool node_open = true;
   bool supervisor_open = true;
 };

@@ -7,7 +7,8 @@ namespace shoal::sim {
 
 /// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA'14) over a product-mixed pair.
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = a * 0x9e3779b97f4a7c15 + (b ^ (b >> 32)) * 0xd6e8feb86659fd93 + 0x632be59bd9b4e019;
+  std::uint64_t x =
+    a * 0x9e3779b97f4a7c15 + (b ^ (b >> 32)) * 0xd6e8feb86659fd93 + 0x632be59bd9b4e019;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
@@ -15,7 +16,13 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
 
 namespace {
 
-enum salt : std::uint64_t { weights_salt = 11, input_salt, loss_salt, validation_salt, backward_salt };
+enum salt : std::uint64_t {
+  weights_salt = 11,
+  input_salt,
+  loss_salt,
+  validation_salt,
+  backward_salt
+};
 
 double unit(std::uint64_t x) { return static_cast<double>(x >> 11) * 0x1p-53; }
 
@@ -23,14 +30,18 @@ double unit(std::uint64_t x) { return static_cast<double>(x >> 11) * 0x1p-53; }
 
 std::uint64_t initial_weights(block_index block) { return mix(weights_salt, block); }
 std::uint64_t input_of(step_id step, micro_batch_index g) { return mix(input_salt, step.value, g); }
-std::uint64_t forward(std::uint64_t activation, std::uint64_t weights) { return mix(activation, weights); }
+std::uint64_t forward(std::uint64_t activation, std::uint64_t weights) {
+  return mix(activation, weights);
+}
 std::uint64_t gradient(std::uint64_t from_right, std::uint64_t activation, std::uint64_t weights) {
   return mix(from_right, activation, weights);
 }
 std::uint64_t backward(std::uint64_t from_right, std::uint64_t weights) {
   return mix(backward_salt, from_right, weights);
 }
-std::uint64_t loss_gradient(std::uint64_t last_activation) { return mix(loss_salt, last_activation); }
+std::uint64_t loss_gradient(std::uint64_t last_activation) {
+  return mix(loss_salt, last_activation);
+}
 double loss_of(std::uint64_t last_activation) { return 1 + 4 * unit(last_activation); }
 double squared_norm_of(std::uint64_t sum) { return 3 * unit(mix(sum, sum)); }
 double validation_loss_of(micro_batch_index g, std::uint64_t last_block_weights) {

@@ -19,7 +19,9 @@ namespace shoal::sim {
 
 /// A 64-bit mix of its arguments, in order. Quick: the simulator lives in it.
 std::uint64_t mix(std::uint64_t a, std::uint64_t b);
-inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) { return mix(mix(a, b), c); }
+inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  return mix(mix(a, b), c);
+}
 
 std::uint64_t initial_weights(block_index block);
 std::uint64_t input_of(step_id step, micro_batch_index g);

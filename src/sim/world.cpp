@@ -30,14 +30,16 @@ void world::note(std::string_view what, std::uint64_t a, std::uint64_t b, std::u
   for (char letter : what) name = name * 131 + static_cast<unsigned char>(letter);
   outcome.log_hash = mix(mix(outcome.log_hash, now, name), mix(a, b, c));
   if (log == nullptr) return;
-  *log << std::chrono::duration_cast<std::chrono::microseconds>(loop.now().time_since_epoch()).count()
-       << "us " << what << ' ' << a << ' ' << b << ' ' << c << '\n';
+  *log
+    << std::chrono::duration_cast<std::chrono::microseconds>(loop.now().time_since_epoch()).count()
+    << "us " << what << ' ' << a << ' ' << b << ' ' << c << '\n';
 }
 
 void world::comment(const std::string& text) {
   if (log == nullptr) return;
-  *log << std::chrono::duration_cast<std::chrono::microseconds>(loop.now().time_since_epoch()).count()
-       << "us " << text << '\n';
+  *log
+    << std::chrono::duration_cast<std::chrono::microseconds>(loop.now().time_since_epoch()).count()
+    << "us " << text << '\n';
 }
 
 nanoseconds world::some(nanoseconds least, nanoseconds most) {
@@ -48,7 +50,8 @@ void world::send_between(int from, int to, task deliver, nanoseconds work) {
   auto pair = std::minmax(from, to);
   net.send(
     from, to,
-    [this, pair = std::pair<int, int>(pair), life = connections[pair], deliver = std::move(deliver)] {
+    [this, pair = std::pair<int, int>(pair), life = connections[pair],
+     deliver = std::move(deliver)] {
       if (connections[pair] == life) deliver();
     },
     work);
@@ -158,8 +161,8 @@ planner make_random_planner(std::uint64_t seed, const luck& draw) {
     for (std::uint32_t r = 0; r < replicas; ++r) {
       auto kept = (replicas - r - 1) * draw.depth_min;  // for those still to come
       auto depth_max = std::min(left - kept, block_count);
-      auto depth = draw.depth_min +
-                   static_cast<std::uint32_t>(random.below(depth_max - draw.depth_min + 1));
+      auto depth =
+        draw.depth_min + static_cast<std::uint32_t>(random.below(depth_max - draw.depth_min + 1));
       replica chain;
       chain.micro_batches = shares[r];
       for (auto blocks : cut(random, block_count, depth))

@@ -22,9 +22,9 @@ class sim_supervisor;
 struct luck {
   std::uint32_t block_count = 4;
   std::uint32_t nodes_first = 3;
-  std::uint32_t depth_min = 1;       ///< fewer stages do not hold the model
+  std::uint32_t depth_min = 1;  ///< fewer stages do not hold the model
   std::uint32_t fault_count = 6;
-  nanoseconds fault_every = 500ms;   ///< on average
+  nanoseconds fault_every = 500ms;  ///< on average
   double fetch_failure_share = 0;
   double write_failure_share = 0;
   network::options net;
@@ -67,9 +67,9 @@ struct world {
   core::ledger_state ledger;  // what is durable of it
   std::vector<std::unique_ptr<sim_node>> nodes;
   std::unique_ptr<sim_supervisor> supervisor;
-  std::vector<std::unique_ptr<sim_supervisor>> former;  // tasks may still point to them
+  std::vector<std::unique_ptr<sim_supervisor>> former;       // tasks may still point to them
   std::map<std::pair<int, int>, std::uint64_t> connections;  // grows with each end of one
-  bool calm = false;  // the faults are over
+  bool calm = false;                                         // the faults are over
   bool finished = false;
   cluster_outcome outcome;
 };

@@ -82,7 +82,7 @@ roots find_roots(const tensors& outputs, tensors gradients, std::uint32_t micro_
 
 block_runtime::block_runtime(const core::job_options& job, const block& description,
                              block_index index)
-    : job_(&job), description_(&description), index_(index), specs_(description.parameters()) {
+  : job_(&job), description_(&description), index_(index), specs_(description.parameters()) {
   offsets_.push_back(0);
   moments_.resize(moment_names(job.optimizer).size());
   for (auto& spec : specs_) {
@@ -96,11 +96,15 @@ void block_runtime::initialize() {
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     auto values = floats_of(parameters_[i]);
     switch (specs_[i].begin.what) {
-      case initial::kind::zeros: std::ranges::fill(values, 0.0f); break;
-      case initial::kind::ones: std::ranges::fill(values, 1.0f); break;
+      case initial::kind::zeros:
+        std::ranges::fill(values, 0.0f);
+        break;
+      case initial::kind::ones:
+        std::ranges::fill(values, 1.0f);
+        break;
       case initial::kind::normal:
         rng::of(std::array{job_->seed}, specs_[i].name)
-            .fill_normal(values, static_cast<float>(specs_[i].begin.deviation));
+          .fill_normal(values, static_cast<float>(specs_[i].begin.deviation));
         break;
     }
     for (auto& m : moments_) std::ranges::fill(floats_of(m[i]), 0.0f);
@@ -126,9 +130,9 @@ tensors block_runtime::run(tensors inputs, pass& p) const {
 forward_record block_runtime::forward(tensors inputs, const micro_batch* data, step_id step,
                                       micro_batch_index g) {
   if (index_ == 0 && inputs.empty()) inputs = {data->inputs};
-  for (auto& t : inputs)
-    t = t.detach().set_requires_grad(index_ != 0 && t.is_floating_point());
-  pass p{true, rng::of(std::array<std::uint64_t, 4>{job_->seed, step.value, g, index_}, "forward"), data};
+  for (auto& t : inputs) t = t.detach().set_requires_grad(index_ != 0 && t.is_floating_point());
+  pass p{true, rng::of(std::array<std::uint64_t, 4>{job_->seed, step.value, g, index_}, "forward"),
+         data};
   forward_record record;
   record.outputs = run(inputs, p);
   record.inputs = std::move(inputs);
@@ -143,7 +147,8 @@ tensors block_runtime::validate(tensors inputs, const micro_batch* data) {
 
 tensors block_runtime::backward(forward_record record, tensors output_gradients,
                                 std::span<const core::reduction_action> actions) {
-  auto [outputs, gradients] = find_roots(record.outputs, std::move(output_gradients), job_->training.micro_batches);
+  auto [outputs, gradients] =
+    find_roots(record.outputs, std::move(output_gradients), job_->training.micro_batches);
   tensors wanted;
   for (auto& t : record.inputs)
     if (t.requires_grad()) wanted.push_back(t);
@@ -163,7 +168,8 @@ tensors block_runtime::backward(forward_record record, tensors output_gradients,
   for (std::size_t i = 0, next = 0; i < record.inputs.size(); ++i) {
     if (!record.inputs[i].requires_grad()) continue;
     auto& g = found[next++];
-    input_gradients[i] = g.defined() ? as_received(g) : at::zeros(record.inputs[i].sizes(), at::kFloat);
+    input_gradients[i] =
+      g.defined() ? as_received(g) : at::zeros(record.inputs[i].sizes(), at::kFloat);
   }
   return input_gradients;
 }
@@ -174,7 +180,8 @@ tensors block_runtime::parts_of(const at::Tensor& flat) const {
   tensors parts;
   parts.reserve(specs_.size());
   for (std::size_t i = 0; i < specs_.size(); ++i)
-    parts.push_back(flat.narrow(0, offsets_[i], offsets_[i + 1] - offsets_[i]).view(specs_[i].shape));
+    parts.push_back(
+      flat.narrow(0, offsets_[i], offsets_[i + 1] - offsets_[i]).view(specs_[i].shape));
   return parts;
 }
 

@@ -47,7 +47,8 @@ public:
   /// returns, are contiguous and begin at a multiple of 64 bytes, as a received tensor does in
   /// memory from at::empty: the kernels that read them see no difference. Throws c10::Error that
   /// names the block when the model's author broke a promise.
-  forward_record forward(tensors inputs, const micro_batch* data, step_id step, micro_batch_index g);
+  forward_record forward(tensors inputs, const micro_batch* data, step_id step,
+                         micro_batch_index g);
   /// Forward without gradient or dropout.
   tensors validate(tensors inputs, const micro_batch* data);
 

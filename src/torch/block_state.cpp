@@ -29,7 +29,8 @@ std::string text_of(const std::vector<std::int64_t>& shape) {
 }  // namespace
 
 std::uint64_t block_runtime::digest() const {
-  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                 XXH3_freeState);
   XXH3_64bits_reset(state.get());
   for (auto& p : parameters_) XXH3_64bits_update(state.get(), p.const_data_ptr(), p.nbytes());
   return XXH3_64bits_digest(state.get());
@@ -63,9 +64,9 @@ core::block_state block_runtime::copy_state() const {
 result<void> block_runtime::load_state(const core::block_state& state) {
   auto foreign = [&](const std::string& what) {
     return error{errc::foreign, "the state of block " + std::to_string(state.block) +
-                                    " is not that of \"" + description_->name() + "\" (block " +
-                                    std::to_string(index_) + "): " + what +
-                                    "; it belongs to another job or model"};
+                                  " is not that of \"" + description_->name() + "\" (block " +
+                                  std::to_string(index_) + "): " + what +
+                                  "; it belongs to another job or model"};
   };
   auto mine = state_tensors();
   if (state.block != index_) return foreign("the number differs");
@@ -77,7 +78,8 @@ result<void> block_runtime::load_state(const core::block_state& state) {
     if (t.name != mine[i].name)
       return foreign("tensor " + std::to_string(i) + " is \"" + t.name + "\", not \"" +
                      mine[i].name + "\"");
-    if (t.shape != mine[i].shape || t.scalar != mine[i].scalar || t.bytes.size != mine[i].bytes.size)
+    if (t.shape != mine[i].shape || t.scalar != mine[i].scalar ||
+        t.bytes.size != mine[i].bytes.size)
       return foreign("\"" + t.name + "\" has shape " + text_of(t.shape) + " and " +
                      std::to_string(t.bytes.size) + " bytes, not " + text_of(mine[i].shape) +
                      " of float32");

@@ -10,7 +10,8 @@
 namespace shoal::engine {
 
 error error_of(const std::exception& e) {
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return {errc::no_memory, "no memory is left"};
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
+    return {errc::no_memory, "no memory is left"};
   if (dynamic_cast<const data_error*>(&e) != nullptr) return {errc::data, e.what()};
   auto* torch = dynamic_cast<const c10::Error*>(&e);
   if (torch == nullptr) return {errc::internal, e.what()};

@@ -30,9 +30,12 @@ result<void> check_optimizer(const core::optimizer_options& o) {
   if (o.name != "adamw" && o.name != "sgd")
     return wrong("optimizer.name", "\"" + o.name + "\"", "there are \"adamw\" and \"sgd\"");
   auto fraction = [](double x) { return x >= 0 && x < 1; };
-  if (!fraction(o.beta1)) return wrong("optimizer.beta1", std::to_string(o.beta1), "must be in [0, 1)");
-  if (!fraction(o.beta2)) return wrong("optimizer.beta2", std::to_string(o.beta2), "must be in [0, 1)");
-  if (!(o.momentum >= 0)) return wrong("optimizer.momentum", std::to_string(o.momentum), "must be at least 0");
+  if (!fraction(o.beta1))
+    return wrong("optimizer.beta1", std::to_string(o.beta1), "must be in [0, 1)");
+  if (!fraction(o.beta2))
+    return wrong("optimizer.beta2", std::to_string(o.beta2), "must be in [0, 1)");
+  if (!(o.momentum >= 0))
+    return wrong("optimizer.momentum", std::to_string(o.momentum), "must be at least 0");
   return {};
 }
 
@@ -40,19 +43,22 @@ result<void> check_samples(const core::job_options& job, const dataset& data) {
   auto needed = std::uint64_t{job.training.micro_batches} * job.training.micro_batch_size;
   if (data.size() < needed)
     return error{errc::data, "data \"" + job.data.path + "\" has " + std::to_string(data.size()) +
-                                 " samples, and one step needs training.micro_batches (" +
-                                 std::to_string(job.training.micro_batches) +
-                                 ") times training.micro_batch_size (" +
-                                 std::to_string(job.training.micro_batch_size) + ") = " +
-                                 std::to_string(needed) + "; use more data or a smaller batch"};
+                               " samples, and one step needs training.micro_batches (" +
+                               std::to_string(job.training.micro_batches) +
+                               ") times training.micro_batch_size (" +
+                               std::to_string(job.training.micro_batch_size) + ") = " +
+                               std::to_string(needed) + "; use more data or a smaller batch"};
   if (job.validation.every == 0) return {};
-  if (job.validation.micro_batches == 0 || job.validation.micro_batches > core::micro_batch_count_max)
+  if (job.validation.micro_batches == 0 ||
+      job.validation.micro_batches > core::micro_batch_count_max)
     return wrong("validation.micro_batches", std::to_string(job.validation.micro_batches),
                  "must be from 1 to " + std::to_string(core::micro_batch_count_max));
   if (data.validation_size() == 0)
-    return error{errc::data, "data \"" + job.data.path + "\" has no whole sample to validate with, and "
-                             "validation.every asks for it; raise data.validation_fraction, or leave "
-                             "validation out"};
+    return error{errc::data,
+                 "data \"" + job.data.path +
+                   "\" has no whole sample to validate with, and "
+                   "validation.every asks for it; raise data.validation_fraction, or leave "
+                   "validation out"};
   return {};
 }
 
@@ -87,8 +93,9 @@ result<void> check_job(const core::job_options& job, const chain& model, const d
   TRY_VOID(check_training(job.training));
   TRY_VOID(check_optimizer(job.optimizer));
   if (job.parallelism.depth > model.size())
-    return wrong("parallelism.depth", std::to_string(job.parallelism.depth),
-                 "the model has " + std::to_string(model.size()) + " blocks, and a stage needs one");
+    return wrong(
+      "parallelism.depth", std::to_string(job.parallelism.depth),
+      "the model has " + std::to_string(model.size()) + " blocks, and a stage needs one");
   return check_samples(job, data);
 }
 
@@ -106,7 +113,8 @@ std::vector<core::block_cost> first_costs(const chain& model, const core::job_op
     cost.backward = time_of(4 * work);  // gradients of inputs and of parameters
     for (auto& p : b->parameters()) cost.parameter_bytes += bytes_of({{p.shape, true}});
     cost.state_bytes = cost.parameter_bytes * moments;
-    cost.stash_bytes = static_cast<std::uint64_t>(4 * stash_floats(work, inputs, outputs)) + bytes_of(outputs);
+    cost.stash_bytes =
+      static_cast<std::uint64_t>(4 * stash_floats(work, inputs, outputs)) + bytes_of(outputs);
     cost.boundary_bytes = bytes_of(inputs);
     costs.push_back(std::move(cost));
     inputs = std::move(outputs);

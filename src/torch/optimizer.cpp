@@ -22,7 +22,8 @@ void optimize(const core::optimizer_options& options, const group& g, step_id st
               double learning_rate, double weight_decay) {
   if (g.parameters.empty()) return;
   if (is_adamw(options)) {
-    tensors steps(g.parameters.size(), at::scalar_tensor(static_cast<double>(step.value), at::kFloat));
+    tensors steps(g.parameters.size(),
+                  at::scalar_tensor(static_cast<double>(step.value), at::kFloat));
     at::_fused_adamw_(g.parameters, g.gradients, g.moments[0], g.moments[1], {}, steps,
                       learning_rate, options.beta1, options.beta2, weight_decay, options.eps,
                       /*amsgrad=*/false, /*maximize=*/false);

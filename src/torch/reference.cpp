@@ -27,12 +27,13 @@ result<micro_batch> read(const std::function<micro_batch()>& get) {
 }
 
 /// The actions that micro-batch g allows.
-std::span<const core::reduction_action> actions_of(const core::accumulation& sums, micro_batch_index g) {
+std::span<const core::reduction_action> actions_of(const core::accumulation& sums,
+                                                   micro_batch_index g) {
   // A merge belongs to the micro-batch before it.
   using kind = core::reduction_action::kind;
   auto& all = sums.actions;
-  auto first = std::ranges::find_if(
-    all, [&](auto& a) { return a.what != kind::merge && a.micro_batch == g; });
+  auto first =
+    std::ranges::find_if(all, [&](auto& a) { return a.what != kind::merge && a.micro_batch == g; });
   auto last = std::find_if(first, all.end(),
                            [&](auto& a) { return a.what != kind::merge && a.micro_batch != g; });
   return {first, last};
@@ -47,10 +48,11 @@ bool finite(const at::Tensor& t) {
 
 reference_trainer::reference_trainer(const core::job_options& job, const chain& model,
                                      const dataset& data)
-    : job_(&job), data_(&data),
-      sums_(core::accumulate({job.training.micro_batches, core::reduction_leaf(job.training)},
-                             {0, job.training.micro_batches})),
-      ties_(find_ties(model)) {
+  : job_(&job),
+    data_(&data),
+    sums_(core::accumulate({job.training.micro_batches, core::reduction_leaf(job.training)},
+                           {0, job.training.micro_batches})),
+    ties_(find_ties(model)) {
   SHOAL_ASSERT(sums_.pieces.size() == 1);
   configure_threads(job.training);
   for (block_index b = 0; b < model.size(); ++b) {
@@ -71,7 +73,8 @@ result<step_info> reference_trainer::round(step_id step) {
   }
   core::round_facts facts{step, {}, {}, std::nullopt};
   for (micro_batch_index g = 0; g < job_->training.micro_batches; ++g) {
-    TRY(auto batch, read([&] { return data_->get(core::samples_of(order(data_->size()), step, g)); }));
+    TRY(auto batch,
+        read([&] { return data_->get(core::samples_of(order(data_->size()), step, g)); }));
     facts.losses.push_back(train(batch, facts, g));
   }
   complete_sums();
@@ -91,7 +94,8 @@ result<step_info> reference_trainer::round(step_id step) {
 
 /// One micro-batch forward and backward through all blocks; gradients go into the sums. Notes the
 /// first output that is not finite.
-double reference_trainer::train(const micro_batch& batch, core::round_facts& facts, micro_batch_index g) {
+double reference_trainer::train(const micro_batch& batch, core::round_facts& facts,
+                                micro_batch_index g) {
   std::vector<forward_record> records;
   tensors boundary;
   for (auto& b : blocks_) {
@@ -103,7 +107,8 @@ double reference_trainer::train(const micro_batch& batch, core::round_facts& fac
   auto loss = static_cast<double>(boundary[0].item<float>());
   boundary.clear();  // the loss, which needs no gradient from outside
   for (auto b = blocks_.size(); b-- > 0;) {
-    boundary = blocks_[b]->backward(std::move(records[b]), std::move(boundary), actions_of(sums_, g));
+    boundary =
+      blocks_[b]->backward(std::move(records[b]), std::move(boundary), actions_of(sums_, g));
     records.pop_back();
   }
   return loss;
@@ -138,13 +143,14 @@ std::vector<std::uint64_t> reference_trainer::digests() const {
   return all;
 }
 
-error reference_trainer::not_finite(step_id step, const std::optional<core::not_finite>& where) const {
+error reference_trainer::not_finite(step_id step,
+                                    const std::optional<core::not_finite>& where) const {
   auto text = "step " + std::to_string(step.value) + ": ";
   auto advice = "\" is not finite; lower optimizer.lr, or say training.on_not_finite = \"skip\"";
   if (where)
     return {errc::not_finite, text + "micro-batch " + std::to_string(where->micro_batch) +
-                                  ": the output of block \"" +
-                                  blocks_[where->block]->description().name() + advice};
+                                ": the output of block \"" +
+                                blocks_[where->block]->description().name() + advice};
   auto first = std::ranges::find_if(blocks_, [](auto& b) { return !finite(b->total()); });
   SHOAL_ASSERT(first != blocks_.end());
   return {errc::not_finite,

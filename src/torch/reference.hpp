@@ -1,8 +1,8 @@
 #pragma once
 // The reference: what shoal promises to compute, as simple as can be read.
 //
-// One process, one replica, one thread: no actors, no transport, no schedule. Every other way to run
-// a job must end with the same bits. It is also the baseline of the benchmarks.
+// One process, one replica, one thread: no actors, no transport, no schedule. Every other way to
+// run a job must end with the same bits. It is also the baseline of the benchmarks.
 
 #include <cstdint>
 #include <functional>
@@ -28,8 +28,9 @@ public:
   reference_trainer(const core::job_options& job, const chain& model, const dataset& data);
 
   /// Round `step` (1-based; each once, in order): validates the weights of step-1 if that is due,
-  /// trains, decides, applies. Leaves `digest_before` to the caller. `errc::not_finite` when a value is not finite and the job says stop:
-  /// weights are as before. `errc::data` when a sample cannot be read.
+  /// trains, decides, applies. Leaves `digest_before` to the caller. `errc::not_finite` when a
+  /// value is not finite and the job says stop: weights are as before. `errc::data` when a sample
+  /// cannot be read.
   result<step_info> round(step_id step);
 
   /// Mean loss of the validation micro-batches with the present weights. `errc::data`.
@@ -64,11 +65,12 @@ struct reference_outcome {
 
 /// Called after each round with what became of it, and the digest of each block before it.
 using reference_callback =
-    std::function<void(const step_info&, const std::vector<std::uint64_t>& digests_before)>;
+  std::function<void(const step_info&, const std::vector<std::uint64_t>& digests_before)>;
 
 /// All rounds of a job, and the closing one. Errors as reference_trainer::round; `errc::no_memory`;
 /// `errc::internal` with the block's name when a model's forward pass throws.
 result<reference_outcome> run_reference(const core::job_options& job, const chain& model,
-                                        const dataset& data, const reference_callback& on_step = {});
+                                        const dataset& data,
+                                        const reference_callback& on_step = {});
 
 }  // namespace shoal::engine

@@ -17,7 +17,8 @@ namespace shoal::engine {
 namespace {
 
 const std::map<std::string, model_factory>& our_models() {
-  static const std::map<std::string, model_factory> models{{"gpt2", make_gpt2}, {"llama", make_llama}};
+  static const std::map<std::string, model_factory> models{{"gpt2", make_gpt2},
+                                                           {"llama", make_llama}};
   return models;
 }
 
@@ -45,7 +46,7 @@ result<Factory> find(const std::string& key, const std::string& kind,
   std::string list;
   for (auto& name : names) list += (list.empty() ? "\"" : ", \"") + name + "\"";
   return error{errc::config, key + " = \"" + kind + "\" is not known; the nearest is \"" +
-                                 nearest_name(kind, names) + "\" of " + list};
+                               nearest_name(kind, names) + "\" of " + list};
 }
 
 /// Runs a factory that others wrote: what it throws is an error of the job.
@@ -59,7 +60,8 @@ Result call(const Factory& factory, const std::string& what, const Options& opti
 }
 
 bool alike(const parameter_spec& a, const parameter_spec& b) {
-  return a.shape == b.shape && a.begin.what == b.begin.what && a.begin.deviation == b.begin.deviation;
+  return a.shape == b.shape && a.begin.what == b.begin.what &&
+         a.begin.deviation == b.begin.deviation;
 }
 
 result<void> check_parameters(const chain& model) {

@@ -23,8 +23,8 @@ result<chain> make_model(const trainer& mine, const core::model_options& options
 /// the kind says.
 result<std::unique_ptr<dataset>> open_data(const trainer& mine, const core::job_options& job);
 
-/// Checks that job, model and data fit together: sizes within their limits, samples for at least one
-/// step, a validation split where validation is asked for, the optimizer's name and numbers.
+/// Checks that job, model and data fit together: sizes within their limits, samples for at least
+/// one step, a validation split where validation is asked for, the optimizer's name and numbers.
 /// `errc::config` or `errc::data`.
 result<void> check_job(const core::job_options& job, const chain& model, const dataset& data);
 

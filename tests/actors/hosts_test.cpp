@@ -67,7 +67,8 @@ struct witness {
       .reported = [this](auto& what, auto&) { note([&] { reports.push_back(what); }); },
       .stepped = [this](auto& what) { note([&] { steps.push_back(what); }); },
       .finished = [this](auto& what) { note([&] { end = what; }); },
-      .describe = [](auto& status) { return "{\"nodes\": " + std::to_string(status.nodes.size()) + "}"; },
+      .describe =
+        [](auto& status) { return "{\"nodes\": " + std::to_string(status.nodes.size()) + "}"; },
     };
   }
 };
@@ -114,7 +115,8 @@ struct member {
   }
 
   result<node_engine> engine_of(const core::job_options& job) {
-    node_engine engine{.job = job, .runner = runner.get(), .block_count = block_count, .write = {}, .complete = {}};
+    node_engine engine{
+      .job = job, .runner = runner.get(), .block_count = block_count, .write = {}, .complete = {}};
     engine.write = [](const core::runner_snapshot& shot, auto done) {
       core::parts_written parts{{}, shot.view, shot.step, {}, ""};
       for (auto& b : shot.blocks) parts.parts.push_back({b.block, "file", 1, 2, b.digest});
@@ -159,7 +161,8 @@ struct stranger {
   }
   ~stranger() { ::close(fd); }
   void say(const std::string& bytes) {
-    REQUIRE(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+    REQUIRE(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(bytes.size()));
   }
 };
 
@@ -175,7 +178,8 @@ TEST_CASE("three nodes train a job to its end", "[actor][net]") {
   INFO(seen.end->reason);
   CHECK_FALSE(seen.end->failure);
   CHECK(seen.newest() == 31);
-  for (std::size_t i = 0; i < seen.steps.size(); ++i) CHECK(seen.steps[i].what.what.step.value == i + 1);
+  for (std::size_t i = 0; i < seen.steps.size(); ++i)
+    CHECK(seen.steps[i].what.what.step.value == i + 1);
   check_all_ended_well(nodes);
   std::multiset<std::uint64_t> completed;
   for (auto& node : nodes) completed.insert(node->completed.begin(), node->completed.end());
@@ -257,7 +261,8 @@ TEST_CASE("a port that is taken is named", "[actor][net]") {
   auto second = supervisor_host::start(loopback, supervisor->port(), options, {}, seen.ports());
   REQUIRE_FALSE(second);
   CHECK(second.error().code == errc::port_in_use);
-  CHECK(second.error().text.find("127.0.0.1:" + std::to_string(supervisor->port())) != std::string::npos);
+  CHECK(second.error().text.find("127.0.0.1:" + std::to_string(supervisor->port())) !=
+        std::string::npos);
   auto nowhere = supervisor_host::start("203.0.113.7", 0, options, {}, seen.ports());
   REQUIRE_FALSE(nowhere);
   CHECK(nowhere.error().code == errc::config);

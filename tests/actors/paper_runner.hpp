@@ -13,7 +13,9 @@
 namespace shoal::actors {
 
 /// What a block's weights hash to after a step, whoever holds it.
-inline std::uint64_t paper_digest(block_index block, step_id step) { return step.value * 1000 + block + 1; }
+inline std::uint64_t paper_digest(block_index block, step_id step) {
+  return step.value * 1000 + block + 1;
+}
 
 class paper_runner : public core::stage_runner {
 public:
@@ -60,11 +62,13 @@ public:
 
 private:
   core::index_range blocks() const {
-    return placed_ ? plan_.shape.replicas[at_.replica].stages[at_.stage].blocks : core::index_range{};
+    return placed_ ? plan_.shape.replicas[at_.replica].stages[at_.stage].blocks
+                   : core::index_range{};
   }
   std::vector<core::held_block> held() const {
     std::vector<core::held_block> all;
-    for (auto b = blocks().begin; b < blocks().end; ++b) all.push_back({b, paper_digest(b, applied_)});
+    for (auto b = blocks().begin; b < blocks().end; ++b)
+      all.push_back({b, paper_digest(b, applied_)});
     return all;
   }
   core::standing standing() const {
@@ -92,7 +96,8 @@ private:
     core::runner_snapshot shot{plan_.view, applied_, {}};
     auto replicas = static_cast<std::uint32_t>(plan_.shape.replicas.size());
     for (auto& b : held())
-      if (core::writer_of(b.block, replicas) == at_.replica) shot.blocks.push_back({b.block, b.digest, {}});
+      if (core::writer_of(b.block, replicas) == at_.replica)
+        shot.blocks.push_back({b.block, b.digest, {}});
     sink_(std::move(shot));
   }
 

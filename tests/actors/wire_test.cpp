@@ -24,7 +24,7 @@ public:
   }
   void operator()(bool& x) { x = rng_.below(2) == 1; }
   template <class T>
-    requires std::is_enum_v<T>
+  requires std::is_enum_v<T>
   void operator()(T& x) {
     x = static_cast<T>(rng_.below(static_cast<std::uint64_t>(core::last_of(T{})) + 1));
   }
@@ -34,11 +34,13 @@ public:
   }
   void operator()(f64& x) {
     using limits = std::numeric_limits<double>;
-    double odd[] = {limits::infinity(), -limits::infinity(), limits::quiet_NaN(), -0.0,
-                    limits::denorm_min(), limits::max(), limits::lowest(), 1.0 / 3};
+    double odd[] = {limits::infinity(),   -limits::infinity(), limits::quiet_NaN(), -0.0,
+                    limits::denorm_min(), limits::max(),       limits::lowest(),    1.0 / 3};
     auto i = rng_.below(std::size(odd) + 1);
-    if (i < std::size(odd)) x = odd[i];
-    else x.bits = 0xfff4'dead'beef'0001;  // a signalling NaN with a payload and a sign
+    if (i < std::size(odd))
+      x = odd[i];
+    else
+      x.bits = 0xfff4'dead'beef'0001;  // a signalling NaN with a payload and a sign
   }
   void operator()(std::string& x) {
     x.resize(rng_.below(20));
@@ -55,8 +57,7 @@ public:
     for (auto& element : x) (*this)(element);
   }
   template <core::wire T>
-    requires(!std::is_same_v<T, f64>)
-  void operator()(T& x) {
+  requires(!std::is_same_v<T, f64>) void operator()(T& x) {
     std::apply([this](auto&... fields) { ((*this)(fields), ...); }, T::fields(x));
   }
 
@@ -175,8 +176,10 @@ TEST_CASE("a forged list, enum, flag or tail is refused", "[actor][wire][fault]"
 TEST_CASE("the largest view still fits into a message", "[actor][wire]") {
   core::prepare plan;
   for (std::uint32_t r = 0; r < core::node_count_max; ++r) {
-    plan.shape.replicas.push_back({{{node_id{r + 1}, {0, core::block_count_max}}}, {2 * r, 2 * r + 2}});
-    plan.members.push_back({{node_id{r + 1}, incarnation_id{1}}, {"255.255.255.255", 65535, 65535}});
+    plan.shape.replicas.push_back(
+      {{{node_id{r + 1}, {0, core::block_count_max}}}, {2 * r, 2 * r + 2}});
+    plan.members.push_back(
+      {{node_id{r + 1}, incarnation_id{1}}, {"255.255.255.255", 65535, 65535}});
   }
   for (block_index b = 0; b < core::block_count_max; ++b)
     plan.missing.push_back({b, {node_id{1}, node_id{2}, node_id{3}, node_id{4}}});

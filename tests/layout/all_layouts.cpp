@@ -48,7 +48,8 @@ core::layout make_layout(const std::vector<std::uint32_t>& depths, split how, st
   auto shares = cut(micro_batches, static_cast<std::uint32_t>(depths.size()), how);
   for (std::size_t r = 0; r < depths.size(); ++r) {
     core::replica chain{{}, shares[r]};
-    for (auto range : cut(blocks, depths[r], how)) chain.stages.push_back({node_id{next_node++}, range});
+    for (auto range : cut(blocks, depths[r], how))
+      chain.stages.push_back({node_id{next_node++}, range});
     shape.replicas.push_back(std::move(chain));
   }
   return shape;

@@ -22,13 +22,16 @@ void write(const fs::path& path, const std::string& bytes) {
 void refused(const std::string& text, const std::vector<std::string>& told) {
   scratch_folder folder;
   write(folder.path / "job.toml", text);
-  require_end(run({"run", (folder.path / "job.toml").string(), "--set", "job.folder=" + (folder.path / "run").string()}, 30s),
+  require_end(run({"run", (folder.path / "job.toml").string(), "--set",
+                   "job.folder=" + (folder.path / "run").string()},
+                  30s),
               3, told);
   require_tidy(folder.path);
 }
 
 /// Runs configs/tiny.toml with `sets`; it must fail before it starts a node.
-void refused_with(int code, const std::vector<std::string>& sets, const std::vector<std::string>& told) {
+void refused_with(int code, const std::vector<std::string>& sets,
+                  const std::vector<std::string>& told) {
   scratch_folder folder;
   auto end = run(tiny("run", folder.path / "run", sets), 30s);
   require_end(end, code, told);
@@ -45,11 +48,15 @@ std::string bytes_of(const std::vector<Number>& numbers) {
 
 TEST_CASE("a job file is refused with the line and the nearest name", "[net][input]") {
   SECTION("an unknown key") {
-    refused("[training]\nstepz = 5\n", {"job.toml:2", "training.stepz", "nearest", "training.steps"});
+    refused("[training]\nstepz = 5\n",
+            {"job.toml:2", "training.stepz", "nearest", "training.steps"});
   }
-  SECTION("an unknown table") { refused("[trainig]\nsteps = 5\n", {"job.toml:1", "trainig", "training"}); }
+  SECTION("an unknown table") {
+    refused("[trainig]\nsteps = 5\n", {"job.toml:1", "trainig", "training"});
+  }
   SECTION("a wrong type") {
-    refused("[training]\nsteps = \"five\"\n", {"job.toml:2", "training.steps", "expected an integer", "\"five\""});
+    refused("[training]\nsteps = \"five\"\n",
+            {"job.toml:2", "training.steps", "expected an integer", "\"five\""});
   }
   SECTION("out of range") {
     refused("[training]\n\nsteps = 0\n", {"job.toml:3", "training.steps", "from 1 to", "got 0"});
@@ -60,7 +67,8 @@ TEST_CASE("a job file is refused with the line and the nearest name", "[net][inp
   }
   SECTION("several errors are told at once") {
     refused("[training]\nstepz = 5\nmicro_batches = -1\n[optimizer]\nlr = \"fast\"\n",
-            {"job.toml:2", "training.steps", "job.toml:3", "training.micro_batches", "job.toml:5", "optimizer.lr"});
+            {"job.toml:2", "training.steps", "job.toml:3", "training.micro_batches", "job.toml:5",
+             "optimizer.lr"});
   }
 }
 
@@ -75,9 +83,12 @@ TEST_CASE("a job file that does not exist is named", "[net][input]") {
 
 TEST_CASE("an override is checked like the file", "[net][input]") {
   SECTION("unknown") {
-    refused_with(3, {"training.stepz=5"}, {"command line", "training.stepz", "nearest", "training.steps"});
+    refused_with(3, {"training.stepz=5"},
+                 {"command line", "training.stepz", "nearest", "training.steps"});
   }
-  SECTION("wrong type") { refused_with(3, {"training.steps=five"}, {"training.steps", "expected an integer"}); }
+  SECTION("wrong type") {
+    refused_with(3, {"training.steps=five"}, {"training.steps", "expected an integer"});
+  }
   SECTION("not KEY=VALUE") { refused_with(3, {"training.steps"}, {"training.steps", "KEY=VALUE"}); }
 }
 
@@ -93,7 +104,8 @@ TEST_CASE("sizes that do not divide are told with both numbers", "[net][input]")
     refused_with(3, {"model.heads=3"}, {"model.heads", "model.dim (32)", "not a multiple"});
   }
   SECTION("heads by heads of keys") {
-    refused_with(3, {"model.kind=llama", "model.heads=4", "model.kv_heads=3"}, {"model.kv_heads", "not a multiple"});
+    refused_with(3, {"model.kind=llama", "model.heads=4", "model.kv_heads=3"},
+                 {"model.kv_heads", "not a multiple"});
   }
   SECTION("a leaf of the sum larger than the batch") {
     refused_with(3, {"training.micro_batches=4", "training.reduction_leaf=8"},
@@ -110,7 +122,8 @@ TEST_CASE("sizes that do not divide are told with both numbers", "[net][input]")
   }
 }
 
-TEST_CASE("a model that does not fit says which block, by how much, and what to raise", "[net][input]") {
+TEST_CASE("a model that does not fit says which block, by how much, and what to raise",
+          "[net][input]") {
   scratch_folder folder;
   auto end = run(tiny("run", folder.path / "run", {"nodes.memory=1MB"}), 60s);
   require_end(end, 10, {"block 0 (embedding)", "nodes.memory", "MiB more"});
@@ -120,17 +133,21 @@ TEST_CASE("a model that does not fit says which block, by how much, and what to 
 TEST_CASE("data that cannot be used is named with what is wrong with it", "[net][input]") {
   scratch_folder data;
   auto in = [&](const char* name) { return (data.path / name).string(); };
-  SECTION("missing") { refused_with(4, {"data.path=" + in("none.txt")}, {"none.txt", "does not exist", "data.path"}); }
+  SECTION("missing") {
+    refused_with(4, {"data.path=" + in("none.txt")}, {"none.txt", "does not exist", "data.path"});
+  }
   SECTION("empty") {
     write(in("empty.txt"), "");
     refused_with(4, {"data.path=" + in("empty.txt")}, {"empty.txt", "is empty"});
   }
   SECTION("short") {
     write(in("short.txt"), "hi\n");
-    refused_with(4, {"data.path=" + in("short.txt")}, {"short.txt", "3 tokens", "needs 33", "seq_len"});
+    refused_with(4, {"data.path=" + in("short.txt")},
+                 {"short.txt", "3 tokens", "needs 33", "seq_len"});
   }
   SECTION("a folder without a file of its kind") {
-    refused_with(4, {"data.kind=nanogpt", "data.path=" + data.path.string()}, {data.path.string(), "*.bin"});
+    refused_with(4, {"data.kind=nanogpt", "data.path=" + data.path.string()},
+                 {data.path.string(), "*.bin"});
   }
   SECTION("a kind that nobody registered") {
     refused_with(3, {"data.kind=nanogbt"}, {"data.kind", "nanogbt", "nanogpt"});
@@ -155,7 +172,8 @@ TEST_CASE("token files are checked before a node starts", "[net][input]") {
   }
   SECTION("half a token") {
     write(file, std::string(20001, '\1'));
-    refused_with(4, {"data.kind=nanogpt", "data.path=" + file}, {"tokens.bin", "odd number of bytes"});
+    refused_with(4, {"data.kind=nanogpt", "data.path=" + file},
+                 {"tokens.bin", "odd number of bytes"});
   }
   std::vector<std::int32_t> header(256, 0);
   header[0] = 20240520, header[1] = 1, header[2] = 10000;
@@ -197,7 +215,8 @@ TEST_CASE("folders that cannot be written are named", "[net][input]") {
   scratch_folder place;
   write(place.path / "file", "mine");
   SECTION("the checkpoints' is a file") {
-    refused_with(10, {"checkpoint.folder=" + (place.path / "file").string()}, {"file", "move it away"});
+    refused_with(10, {"checkpoint.folder=" + (place.path / "file").string()},
+                 {"file", "move it away"});
   }
   SECTION("the job's is a file") {
     auto end = run(tiny("run", place.path / "file"), 30s);

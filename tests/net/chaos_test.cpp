@@ -1,5 +1,6 @@
-// Real processes, real signals: nodes are killed, asked to leave and started at random moments while
-// a job runs, some of them during a morph; after every step the weights are those of one process.
+// Real processes, real signals: nodes are killed, asked to leave and started at random moments
+// while a job runs, some of them during a morph; after every step the weights are those of one
+// process.
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -21,7 +22,8 @@ std::uint32_t random_events() {
 std::uint64_t chaos_seed() {
   auto* wish = std::getenv("SHOAL_CHAOS_SEED");
   if (wish != nullptr) return std::strtoull(wish, nullptr, 10);
-  return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count() % 1000000);
+  return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count() %
+                                    1000000);
 }
 
 std::vector<nlohmann::json> events_of(const std::filesystem::path& metrics) {
@@ -33,9 +35,8 @@ std::vector<nlohmann::json> events_of(const std::filesystem::path& metrics) {
 }
 
 std::vector<std::string> job_in(const std::filesystem::path& folder, std::uint32_t steps) {
-  return {SHOAL_SOURCE_DIR "/configs/tiny.toml",
-          "--set", "job.folder=" + folder.string(),
-          "--set", "training.steps=" + std::to_string(steps)};
+  return {SHOAL_SOURCE_DIR "/configs/tiny.toml", "--set", "job.folder=" + folder.string(), "--set",
+          "training.steps=" + std::to_string(steps)};
 }
 
 }  // namespace
@@ -56,7 +57,8 @@ TEST_CASE("random kills, leaves and joins do not change a bit of any step", "[ne
 
   auto arguments = job_in(folder.path / "run", steps);
   arguments.insert(arguments.begin(), "run");
-  for (auto set : {"nodes.local=4", "churn.nodes_max=6", "churn.nodes_min=2", "churn.steps_between=10"})
+  for (auto set :
+       {"nodes.local=4", "churn.nodes_max=6", "churn.nodes_min=2", "churn.steps_between=10"})
     arguments.insert(arguments.end(), {"--set", set});
   arguments.insert(arguments.end(), {"--set", "churn.seed=" + std::to_string(seed)});
   arguments.insert(arguments.end(), {"--set", "churn.random_events=" + std::to_string(events)});

@@ -71,7 +71,8 @@ void require_end(const outcome& end, int code, const std::vector<std::string>& t
 std::map<std::uint64_t, nlohmann::json> steps_of(const std::filesystem::path& metrics);
 
 /// Step lines of one undisturbed process with these settings; made once for each `sets`.
-const std::map<std::uint64_t, nlohmann::json>& reference_of(const std::vector<std::string>& sets = {});
+const std::map<std::uint64_t, nlohmann::json>& reference_of(
+  const std::vector<std::string>& sets = {});
 
 /// The other lines of a metrics.jsonl, in order. A file that does not exist has none.
 std::vector<nlohmann::json> events_in(const std::filesystem::path& metrics);

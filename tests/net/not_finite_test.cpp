@@ -10,8 +10,8 @@ using namespace shoal::test;
 namespace {
 
 std::vector<std::string> diverging(const std::string& policy) {
-  return {"optimizer.name=sgd", "optimizer.lr=1e6", "training.max_norm=0", "lr_scheduler.warmup_steps=0",
-          "training.on_not_finite=" + policy};
+  return {"optimizer.name=sgd", "optimizer.lr=1e6", "training.max_norm=0",
+          "lr_scheduler.warmup_steps=0", "training.on_not_finite=" + policy};
 }
 
 }  // namespace
@@ -27,13 +27,15 @@ TEST_CASE("a value that is not finite stops the job, by name", "[net][not-finite
   require_end(alone, 22, {"step 3", "micro-batch 0"});
 }
 
-TEST_CASE("skipped steps are the same steps, on three nodes in a pipeline too", "[net][not-finite]") {
+TEST_CASE("skipped steps are the same steps, on three nodes in a pipeline too",
+          "[net][not-finite]") {
   auto& reference = reference_of(diverging("skip"));
   auto depth = GENERATE(0, 3);
   scratch_folder folder;
   auto sets = diverging("skip");
   sets.push_back("parallelism.depth=" + std::to_string(depth));
-  require_end(run(tiny("run", folder.path / "run", sets), 60s), 0, {"is skipped", "through 0 morphs"});
+  require_end(run(tiny("run", folder.path / "run", sets), 60s), 0,
+              {"is skipped", "through 0 morphs"});
   auto steps = steps_of(folder.path / "run" / "metrics.jsonl");
   CHECK(compare(steps, reference) == reference.size());
   for (auto& [step, line] : steps) CHECK(line["skipped"] == reference.at(step)["skipped"]);

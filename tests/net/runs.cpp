@@ -51,7 +51,8 @@ bool wait_for_line(const fs::path& folder, const std::function<bool(const nlohma
 
 bool wait_for_step(const fs::path& folder, std::uint64_t step, std::chrono::milliseconds deadline) {
   auto wanted = [&](const nlohmann::json& line) {
-    return !line.contains("event") && line.contains("step") && line["step"].get<std::uint64_t>() >= step;
+    return !line.contains("event") && line.contains("step") &&
+           line["step"].get<std::uint64_t>() >= step;
   };
   return wait_for_line(folder, wanted, deadline);
 }

@@ -35,7 +35,8 @@ socket_to socket_to::listen() {
 socket_to socket_to::connect(std::uint16_t port) {
   socket_to s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   auto at = local(port);
-  if (::connect(s.fd_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) ::close(std::exchange(s.fd_, -1));
+  if (::connect(s.fd_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0)
+    ::close(std::exchange(s.fd_, -1));
   return s;
 }
 

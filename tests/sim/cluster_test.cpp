@@ -56,7 +56,8 @@ void print(std::uint64_t first, std::uint64_t count, const cluster_outcome& all)
 
 }  // namespace
 
-TEST_CASE("fixed seeds: whatever happens, the job ends with the bits of the undisturbed one", "[sim]") {
+TEST_CASE("fixed seeds: whatever happens, the job ends with the bits of the undisturbed one",
+          "[sim]") {
   auto count = from_environment("SHOAL_SIM_SEEDS", 1000) / 2;
   auto all = run_seeds(1, count);
   print(1, count, all);
@@ -67,9 +68,11 @@ TEST_CASE("fixed seeds: whatever happens, the job ends with the bits of the undi
   CHECK(all.supervisor_crashes > 0);
 }
 
-TEST_CASE("fresh seeds: whatever happens, the job ends with the bits of the undisturbed one", "[sim]") {
+TEST_CASE("fresh seeds: whatever happens, the job ends with the bits of the undisturbed one",
+          "[sim]") {
   auto count = from_environment("SHOAL_SIM_SEEDS", 1000) / 2;
-  auto clock = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  auto clock =
+    static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   auto first = from_environment("SHOAL_SIM_FIRST", 1'000'000 + clock % 1'000'000'000);
   print(first, count, run_seeds(first, count));
 }
@@ -95,7 +98,8 @@ TEST_CASE("deliberate bugs in the core are found", "[sim]") {
       one = run_cluster({.seed = seed, .broken = bug.make()});
     INFO(bug.name);
     CHECK_FALSE(one.ok);
-    std::cout << "bug \"" << bug.name << "\": " << (one.ok ? "NOT FOUND" : one.violation) << std::endl;
+    std::cout << "bug \"" << bug.name << "\": " << (one.ok ? "NOT FOUND" : one.violation)
+              << std::endl;
   }
 }
 

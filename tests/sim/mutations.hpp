@@ -90,7 +90,8 @@ inline hooks forgets_the_ledger() {
       auto s = std::get_if<core::send>(&a);
       return s != nullptr && std::holds_alternative<core::commit>(s->what);
     });
-    if (commits) std::erase_if(actions, [](auto& a) { return std::holds_alternative<core::persist>(a); });
+    if (commits)
+      std::erase_if(actions, [](auto& a) { return std::holds_alternative<core::persist>(a); });
     return actions;
   };
   return h;

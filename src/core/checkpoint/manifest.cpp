@@ -18,8 +18,8 @@ namespace {
 bool is_plain(const std::string& name) {
   if (name.empty() || name.size() > 128 || name.front() == '.') return false;
   return std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
   });
 }
 
@@ -27,8 +27,7 @@ bool is_plain(const std::string& name) {
 
 result<void> check(const manifest& m) {
   auto wrong = [&](const std::string& what) {
-    return error{errc::damaged,
-                 "manifest of step " + std::to_string(m.step.value) + ": " + what};
+    return error{errc::damaged, "manifest of step " + std::to_string(m.step.value) + ": " + what};
   };
   if (m.version != 1)
     return wrong("has version " + std::to_string(m.version) + ", this program reads version 1");

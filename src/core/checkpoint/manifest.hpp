@@ -18,9 +18,9 @@ namespace shoal::core {
 
 struct manifest {
   std::uint32_t version = 1;
-  std::string job_text;    ///< the keys that decide the bits, canonical: another text is another job
-  step_id step;            ///< of the weights; the sample cursor follows from it
-  std::uint64_t weights_digest = 0;  ///< model_digest of the parts
+  std::string job_text;  ///< the keys that decide the bits, canonical: another text is another job
+  step_id step;          ///< of the weights; the sample cursor follows from it
+  std::uint64_t weights_digest = 0;    ///< model_digest of the parts
   std::vector<checkpoint_part> parts;  ///< one a block, in chain order
   friend bool operator==(const manifest&, const manifest&) = default;
 };

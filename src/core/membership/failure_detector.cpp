@@ -14,7 +14,8 @@ nanoseconds heartbeat_interval(const timeout_options& timeouts) {
 namespace {
 
 bool same_place(const heartbeat& a, const heartbeat& b) {
-  return a.view == b.view && a.step == b.step && a.micro_batch == b.micro_batch && a.doing == b.doing;
+  return a.view == b.view && a.step == b.step && a.micro_batch == b.micro_batch &&
+         a.doing == b.doing;
 }
 
 }  // namespace
@@ -26,8 +27,8 @@ failure_detector::failure_detector(options opts) : opts_(opts) {
 
 bool failure_detector::watch(sender who, time_point now) {
   if (!nodes_.contains(who.node) && nodes_.size() >= opts_.node_count_max) return false;
-  nodes_[who.node] = {.who = who, .last_heard = now, .last_moved = now,
-                      .usual_gap = opts_.interval, .place = {}};
+  nodes_[who.node] = {
+    .who = who, .last_heard = now, .last_moved = now, .usual_gap = opts_.interval, .place = {}};
   return true;
 }
 
@@ -77,7 +78,8 @@ std::vector<health_change> failure_detector::tick(time_point now) {
 health failure_detector::judge(const watched& w, time_point now, std::string& reason) const {
   auto silent = now - w.last_heard;
   if (silent > opts_.failure) {
-    reason = "silent for " + shoal::text_of(silent) + ", over timeouts.failure = " + shoal::text_of(opts_.failure);
+    reason = "silent for " + shoal::text_of(silent) +
+             ", over timeouts.failure = " + shoal::text_of(opts_.failure);
     return health::dead;
   }
   auto patience = std::clamp<nanoseconds>(3 * w.usual_gap, 2 * opts_.interval, opts_.failure);

@@ -88,7 +88,9 @@ void member_machine::on(time_point now, const supervisor_found&, actions& out) {
   out.push_back(to_supervisor{std::move(knock)});
 }
 
-void member_machine::on(time_point, const supervisor_lost&, actions&) { linked_ = welcome_ = false; }
+void member_machine::on(time_point, const supervisor_lost&, actions&) {
+  linked_ = welcome_ = false;
+}
 
 void member_machine::on(time_point now, const from_supervisor& event, actions& out) {
   std::visit([&](auto& command) { obey(now, command, out); }, event.what);
@@ -177,8 +179,12 @@ void member_machine::obey(time_point, const prepare& command, actions& out) {
   hear_of(command.view, out);
   if (halt_asked_ || works(doing_)) {  // the supervisor halts first; this is a safety net
     stop_work(out);
-    tell(failed{self_, command.view, static_cast<std::uint8_t>(errc::internal),
-                "was still at work on an older view", {}, {}},
+    tell(failed{self_,
+                command.view,
+                static_cast<std::uint8_t>(errc::internal),
+                "was still at work on an older view",
+                {},
+                {}},
          out);
     return;
   }
@@ -192,7 +198,8 @@ void member_machine::obey(time_point, const prepare& command, actions& out) {
   if (leads_.size() > 2) leads_.erase(leads_.begin());
   if (!placed_ || place_.stage != 0) return;
   coordinating_ = plan_.view;
-  out.push_back(start_coordinator{plan_.view, self_, plan_.shape, place_.replica, plan_.members, plan_.step});
+  out.push_back(
+    start_coordinator{plan_.view, self_, plan_.shape, place_.replica, plan_.members, plan_.step});
 }
 
 void member_machine::obey(time_point, const commit& command, actions& out) {

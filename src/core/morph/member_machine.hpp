@@ -67,8 +67,8 @@ struct leave_signal {
   std::string reason;
 };
 using member_event =
-  std::variant<supervisor_found, supervisor_lost, from_supervisor, from_runner, from_peer, peer_lost,
-               from_coordinator, from_writer, leave_signal>;
+  std::variant<supervisor_found, supervisor_lost, from_supervisor, from_runner, from_peer,
+               peer_lost, from_coordinator, from_writer, leave_signal>;
 
 // -- actions --------------------------------------------------------------------------------------
 
@@ -123,10 +123,9 @@ struct exit_node {
   std::optional<errc> failure;  ///< nothing: success
   std::string reason;
 };
-using member_action =
-  std::variant<to_supervisor, to_peer, joined, runner_get_ready, runner_begin, runner_decide,
-               runner_halt, start_coordinator, stop_coordinator, to_coordinator, write_checkpoint,
-               collect_parts, exit_node>;
+using member_action = std::variant<to_supervisor, to_peer, joined, runner_get_ready, runner_begin,
+                                   runner_decide, runner_halt, start_coordinator, stop_coordinator,
+                                   to_coordinator, write_checkpoint, collect_parts, exit_node>;
 
 /// What a node knows of itself before it is in.
 struct member_options {
@@ -209,9 +208,9 @@ private:
   sender self_;
   term_id term_;
   std::uint64_t job_ = 0;
-  view_id highest_;   // of all views heard of
-  prepare plan_;      // being prepared or in force; empty otherwise
-  place place_;       // in plan_.shape
+  view_id highest_;  // of all views heard of
+  prepare plan_;     // being prepared or in force; empty otherwise
+  place place_;      // in plan_.shape
   bool placed_ = false;
   bool commit_waits_ = false;  // came while we were not ready yet
   bool quiet_ = true;          // the runner was given nothing to do since its last answer to a halt
@@ -223,12 +222,12 @@ private:
   bool exited_ = false;
   bool started_ = false;  // the engine is there
   activity doing_ = activity::idle;
-  standing last_;              // newest answer of the runner
+  standing last_;  // newest answer of the runner
   std::optional<view_id> coordinating_;
   std::vector<view_lead> leads_;
   std::optional<time_point> last_call_;
-  time_point knocked_;               // when the last hello was said
-  std::optional<time_point> lease_;  // when the newest heartbeat that was heard had been sent
+  time_point knocked_;                     // when the last hello was said
+  std::optional<time_point> lease_;        // when the newest heartbeat that was heard had been sent
   std::optional<checkpoint_done> untold_;  // the newest one, told again to each supervisor
   std::string leave_reason_;
 };

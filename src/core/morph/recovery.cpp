@@ -25,7 +25,8 @@ class line_finder {
 public:
   explicit line_finder(const recovery_input& input) : input_(input) {
     for (auto& s : input.standings)
-      if (s.last_verdict && moves(*s.last_verdict)) verdicts_[s.last_verdict->step] = *s.last_verdict;
+      if (s.last_verdict && moves(*s.last_verdict))
+        verdicts_[s.last_verdict->step] = *s.last_verdict;
   }
 
   /// Steps at which some block is held, newest first.
@@ -47,9 +48,8 @@ public:
     std::set<node_id> rolling;
     for (block_index block = 0; block < input_.block_count; ++block) {
       auto here = vote(block, line, [&](const standing& s) { return s.applied == step; });
-      auto behind = vote(block, line, [&](const standing& s) {
-        return s.applied.next() == step && can_roll(s);
-      });
+      auto behind = vote(
+        block, line, [&](const standing& s) { return s.applied.next() == step && can_roll(s); });
       rolling.insert(behind.begin(), behind.end());
       here.insert(here.end(), behind.begin(), behind.end());
       std::ranges::sort(here);
@@ -172,7 +172,8 @@ private:
   std::vector<node_id> in_order(node_id receiver, std::vector<node_id> holders) {
     auto cost = [&](node_id holder) {
       auto strike = input_.strikes.find({receiver, holder});
-      return std::tuple(strike == input_.strikes.end() ? 0u : strike->second, load_[holder], holder);
+      return std::tuple(strike == input_.strikes.end() ? 0u : strike->second, load_[holder],
+                        holder);
     };
     std::ranges::sort(holders, {}, cost);
     if (!holders.empty()) ++load_[holders.front()];

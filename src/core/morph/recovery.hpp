@@ -26,19 +26,19 @@ namespace shoal::core {
 
 struct recovery_input {
   std::uint32_t block_count = 0;
-  std::vector<standing> standings;      ///< one a node, all of them halted
-  std::vector<step_id> checkpoints;     ///< usable ones
-  std::vector<distrust> distrusted;     ///< holders that do not count
+  std::vector<standing> standings;   ///< one a node, all of them halted
+  std::vector<step_id> checkpoints;  ///< usable ones
+  std::vector<distrust> distrusted;  ///< holders that do not count
 };
 
 struct recovery_line {
   step_id meet;
   bool from_checkpoint = false;  ///< blocks without holders come from checkpoint `meet`, or initial
-  std::optional<verdict> roll_forward;          ///< for those that are one step behind
-  std::vector<node_id> rolling;                 ///< those: at meet-1, with the sums
-  std::vector<std::vector<node_id>> holders;    ///< by block, at `meet` or rolling, trusted
-  std::vector<distrust> outvoted;               ///< digests that stood against a majority, or had none
-  std::string reason;                           ///< a sentence
+  std::optional<verdict> roll_forward;        ///< for those that are one step behind
+  std::vector<node_id> rolling;               ///< those: at meet-1, with the sums
+  std::vector<std::vector<node_id>> holders;  ///< by block, at `meet` or rolling, trusted
+  std::vector<distrust> outvoted;  ///< digests that stood against a majority, or had none
+  std::string reason;              ///< a sentence
 };
 
 /// Decides the meeting step.
@@ -58,8 +58,8 @@ struct prepare_input {
   view_id view;
   layout shape;
   recovery_line line;
-  bool checkpoint_exists = false;    ///< one of step line.meet
-  std::vector<member> nodes;         ///< all that take part: of the layout, and holders of blocks
+  bool checkpoint_exists = false;  ///< one of step line.meet
+  std::vector<member> nodes;       ///< all that take part: of the layout, and holders of blocks
   /// (receiver, source) that failed before: such a source comes last.
   std::map<std::pair<node_id, node_id>, std::uint32_t> strikes;
 };

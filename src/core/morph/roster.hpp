@@ -17,19 +17,19 @@ struct roster_node {
   endpoint at;
   std::uint64_t process = 0;
   std::uint64_t memory_bytes = 0;
-  link_id link;           ///< 0: not connected
-  bool alive = false;     ///< connected, and not judged dead
+  link_id link;        ///< 0: not connected
+  bool alive = false;  ///< connected, and not judged dead
   bool leaving = false;
   bool leave_refused = false;  ///< people were told that the job cannot do without it
   bool suspect = false;
   bool stuck = false;
-  bool starting = true;   ///< its engine is not there yet
-  bool exited = false;    ///< its process is known to be gone
+  bool starting = true;  ///< its engine is not there yet
+  bool exited = false;   ///< its process is known to be gone
   time_point last_heard{};
   std::optional<time_point> link_ended;  ///< by itself: the node died, or will knock again soon
-  heartbeat beat;         ///< newest
+  heartbeat beat;                        ///< newest
   time_point idle_since{};  ///< a member of the running view: has not been training since
-  standing stood;         ///< newest
+  standing stood;           ///< newest
 
   /// The node as others see it.
   member as_member() const { return {who, at}; }
@@ -56,7 +56,8 @@ public:
   const std::map<node_id, roster_node>& all() const { return nodes_; }
   std::vector<node_id> alive() const;
 
-  /// Forgets nodes that are dead, not in `keep`, and unheard of since `before`: the list is bounded.
+  /// Forgets nodes that are dead, not in `keep`, and unheard of since `before`: the list is
+  /// bounded.
   void forget(const std::vector<node_id>& keep, time_point before);
 
 private:

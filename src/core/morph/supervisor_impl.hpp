@@ -116,7 +116,7 @@ private:
   time_point now_{};
 
   job_state state_ = job_state::gathering;
-  view_id view_;                 // being halted for, prepared, or running
+  view_id view_;  // being halted for, prepared, or running
   time_point reign_began_{};
   std::optional<time_point> enough_since_;  // gathering: nodes_min are here
   bool started_ = false;
@@ -124,9 +124,9 @@ private:
   std::set<node_id> answers_awaited_;  // halting
   time_point gather_until_{};
   time_point answer_until_{};
-  bool old_view_ended_ = false;  // one of its members has answered a halt: it can decide no more
-  std::string hold_reason_;      // while holding
-  bool held_for_safety_ = false; // holding: the old view may still train
+  bool old_view_ended_ = false;   // one of its members has answered a halt: it can decide no more
+  std::string hold_reason_;       // while holding
+  bool held_for_safety_ = false;  // holding: the old view may still train
   std::optional<time_point> lost_sign_;  // last sign of life of the node whose loss halts us
   std::string plan_reason_;
 
@@ -135,8 +135,8 @@ private:
   std::map<std::pair<node_id, node_id>, std::uint32_t> strikes_;  // (reporter, suspect)
   std::map<node_id, std::uint32_t> divergences_;                  // of the odd ones
 
-  step_id newest_;               // newest decided step ever heard of
-  step_id reached_;              // newest step of the present weights
+  step_id newest_;   // newest decided step ever heard of
+  step_id reached_;  // newest step of the present weights
   double loss_ = 0;
   bool decided_in_view_ = false;
   std::optional<time_point> reconsider_at_;

@@ -48,12 +48,12 @@ struct distrust {
 
 /// What the supervisor must not forget. Small; written whole at each change.
 struct ledger_state {
-  std::uint64_t job = 0;  ///< digest of the job that this ledger belongs to
-  term_id term;           ///< of the last reign; the next one takes the next
-  node_id next_node;      ///< ids below were given away
-  view_id highest;        ///< no view up to this one may be used again
-  view_id running;        ///< the last committed view; 0: none yet
-  layout shape;           ///< of `running`
+  std::uint64_t job = 0;               ///< digest of the job that this ledger belongs to
+  term_id term;                        ///< of the last reign; the next one takes the next
+  node_id next_node;                   ///< ids below were given away
+  view_id highest;                     ///< no view up to this one may be used again
+  view_id running;                     ///< the last committed view; 0: none yet
+  layout shape;                        ///< of `running`
   std::vector<ledger_member> members;  ///< of `shape`
   std::vector<distrust> distrusted;
   friend bool operator==(const ledger_state&, const ledger_state&) = default;
@@ -180,8 +180,8 @@ struct node_status {
   bool stuck = false;
   activity doing = activity::idle;
   view_id view;
-  step_id step;                  ///< round in progress, as last heard
-  std::uint32_t micro_batch = 0; ///< actions of it that are done
+  step_id step;                   ///< round in progress, as last heard
+  std::uint32_t micro_batch = 0;  ///< actions of it that are done
   std::uint64_t resident_bytes = 0;
 };
 
@@ -189,10 +189,10 @@ struct node_status {
 struct supervisor_status {
   job_state state = job_state::gathering;
   term_id term;
-  view_id view;       ///< running or being prepared
-  layout shape;       ///< of it
-  step_id step;       ///< newest decided
-  double loss = 0;    ///< of it
+  view_id view;     ///< running or being prepared
+  layout shape;     ///< of it
+  step_id step;     ///< newest decided
+  double loss = 0;  ///< of it
   std::uint32_t morphs = 0;
   std::vector<node_status> nodes;  ///< in order of id
   std::vector<step_id> checkpoints;

@@ -10,15 +10,24 @@ namespace shoal::core {
 
 std::string_view to_string(job_state state) {
   switch (state) {
-    case job_state::gathering: return "gathering";
-    case job_state::adopting: return "adopting";
-    case job_state::halting: return "halting";
-    case job_state::holding: return "holding";
-    case job_state::preparing: return "preparing";
-    case job_state::running: return "running";
-    case job_state::draining: return "draining";
-    case job_state::finishing: return "finishing";
-    case job_state::done: return "done";
+    case job_state::gathering:
+      return "gathering";
+    case job_state::adopting:
+      return "adopting";
+    case job_state::halting:
+      return "halting";
+    case job_state::holding:
+      return "holding";
+    case job_state::preparing:
+      return "preparing";
+    case job_state::running:
+      return "running";
+    case job_state::draining:
+      return "draining";
+    case job_state::finishing:
+      return "finishing";
+    case job_state::done:
+      return "done";
   }
   return "unknown";
 }
@@ -28,7 +37,8 @@ supervisor_machine::supervisor_machine(supervisor_options options)
 supervisor_machine::~supervisor_machine() = default;
 supervisor_machine::supervisor_machine(supervisor_machine&&) noexcept = default;
 
-std::vector<supervisor_action> supervisor_machine::step(time_point now, const supervisor_event& event) {
+std::vector<supervisor_action> supervisor_machine::step(time_point now,
+                                                        const supervisor_event& event) {
   return impl_->step(now, event);
 }
 
@@ -65,10 +75,18 @@ std::vector<supervisor_action> supervisor_machine::impl::tick(time_point now) {
   if (!started_ || state_ == job_state::done) return {};
   watch();
   switch (state_) {
-    case job_state::gathering: start_when_enough(); break;
-    case job_state::adopting: adopt_when_whole(); break;
-    case job_state::halting: go_on_when_answered(); break;
-    case job_state::holding: resume_when_safe(); break;
+    case job_state::gathering:
+      start_when_enough();
+      break;
+    case job_state::adopting:
+      adopt_when_whole();
+      break;
+    case job_state::halting:
+      go_on_when_answered();
+      break;
+    case job_state::holding:
+      resume_when_safe();
+      break;
     case job_state::preparing:
       if (now_ >= next_->until) {
         std::string late;
@@ -76,11 +94,14 @@ std::vector<supervisor_action> supervisor_machine::impl::tick(time_point now) {
         begin_halting("not ready within timeouts.prepare: node" + late, false);
       }
       break;
-    case job_state::running: reconsider(); break;
+    case job_state::running:
+      reconsider();
+      break;
     case job_state::finishing:
       if (now_ >= finish_until_) try_last_checkpoint_again("it did not come in time");
       break;
-    default: break;
+    default:
+      break;
   }
   return std::exchange(out_, {});
 }

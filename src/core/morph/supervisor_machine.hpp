@@ -33,20 +33,20 @@
 namespace shoal::core {
 
 /// As core::plan, which is the default; another one may be given.
-using planner = std::function<result<plan_result>(const plan_profile&, const std::vector<plan_node>&,
-                                                  const layout& present, const job_options&)>;
+using planner = std::function<result<plan_result>(
+  const plan_profile&, const std::vector<plan_node>&, const layout& present, const job_options&)>;
 
 /// As core::find_recovery_line, which is the default.
 using recovery = std::function<recovery_line(const recovery_input&)>;
 
 struct supervisor_options {
   job_options job;
-  std::string job_text;       ///< canonical; sent to each node
+  std::string job_text;  ///< canonical; sent to each node
   std::uint64_t job_digest = 0;
-  plan_profile profile;       ///< a block each; times get refined by what is measured
-  ledger_state ledger;        ///< as found; default-made: a new job
-  planner plan;               ///< empty: core::plan
-  recovery recover;           ///< empty: core::find_recovery_line
+  plan_profile profile;  ///< a block each; times get refined by what is measured
+  ledger_state ledger;   ///< as found; default-made: a new job
+  planner plan;          ///< empty: core::plan
+  recovery recover;      ///< empty: core::find_recovery_line
 };
 
 class supervisor_machine {

@@ -64,8 +64,9 @@ bool supervisor_machine::impl::acceptable(link_id link, const hello& knock) {
     return false;
   };
   if (knock.protocol != protocol_version)
-    return refuse(errc::protocol, "this supervisor speaks protocol " + std::to_string(protocol_version) +
-                                    ", the node " + std::to_string(knock.protocol) +
+    return refuse(errc::protocol, "this supervisor speaks protocol " +
+                                    std::to_string(protocol_version) + ", the node " +
+                                    std::to_string(knock.protocol) +
                                     ": run the same version of shoal everywhere");
   if (knock.job != 0 && knock.job != options_.job_digest)
     return refuse(errc::foreign, "this supervisor runs another job than the node's");
@@ -134,12 +135,15 @@ void supervisor_machine::impl::place_arrival(roster_node& node, bool new_life) {
   bool trains = node.stood.doing == activity::training && node.stood.view == view_ && !new_life;
   bool busy = node.stood.doing != activity::idle || node.holds_blocks();
   switch (state_) {
-    case job_state::gathering: return start_when_enough();
-    case job_state::adopting: return adopt_when_whole();
+    case job_state::gathering:
+      return start_when_enough();
+    case job_state::adopting:
+      return adopt_when_whole();
     case job_state::halting:
       answers_awaited_.insert(id);
       return tell(node, halt{ledger_.term, view_});
-    case job_state::holding: return begin_halting(name_of(id) + " has come", false);
+    case job_state::holding:
+      return begin_halting(name_of(id) + " has come", false);
     case job_state::preparing:
       if (next_->recipients.contains(id))
         return begin_halting(name_of(id) + " lost its connection while it got ready", false);
@@ -149,7 +153,8 @@ void supervisor_machine::impl::place_arrival(roster_node& node, bool new_life) {
       if (in_shape(id) && !trains)
         return begin_halting(name_of(id) + " came back without its work", false);
       break;
-    default: break;
+    default:
+      break;
   }
   if (in_shape(id) && trains) return;
   if (busy) tell(node, halt{ledger_.term, view_});  // of an older view, if any
@@ -205,7 +210,8 @@ void supervisor_machine::impl::lose(roster_node& node, const std::string& reason
       lost_sign_ = ended ? now_ : last_sign;
       begin_halting(name_of(id) + " is lost", false);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

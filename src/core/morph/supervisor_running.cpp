@@ -18,10 +18,12 @@ std::string name_of(node_id node) { return "node " + std::to_string(node.value);
 std::string text(step_id step) { return std::to_string(step.value); }
 
 std::string text(const morph_timing& t) {
-  auto part = [](const char* name, nanoseconds d) { return std::string(name) + " " + shoal::text_of(d); };
+  auto part = [](const char* name, nanoseconds d) {
+    return std::string(name) + " " + shoal::text_of(d);
+  };
   return "pause of " + shoal::text_of(t.pause) + " (" + part("detect", t.detect) + ", " +
-         part("agree", t.agree) + ", " + part("rewire", t.rewire) + ", " + part("move", t.move) + ", " +
-         part("redo", t.redo) + "), " + std::to_string(t.moved_blocks) + " blocks moved, " +
+         part("agree", t.agree) + ", " + part("rewire", t.rewire) + ", " + part("move", t.move) +
+         ", " + part("redo", t.redo) + "), " + std::to_string(t.moved_blocks) + " blocks moved, " +
          std::to_string(t.lost) + " nodes lost, " + std::to_string(t.joined) + " joined";
 }
 
@@ -59,18 +61,18 @@ void supervisor_machine::impl::take(roster_node& node, const decided& word) {
   strikes_.clear();
   refine_profile(word);
   if (word.what.what == decision::abort)
-    return conclude(errc::not_finite,
-                    "step " + text(step) + " gave a value that is not finite" +
-                      (word.offence ? ", first in micro-batch " +
-                                        std::to_string(word.offence->micro_batch) + " at block " +
-                                        std::to_string(word.offence->block)
-                                    : "") +
-                      "; weights are those after step " + text(step.before()));
+    return conclude(
+      errc::not_finite,
+      "step " + text(step) + " gave a value that is not finite" +
+        (word.offence ? ", first in micro-batch " + std::to_string(word.offence->micro_batch) +
+                          " at block " + std::to_string(word.offence->block)
+                      : "") +
+        "; weights are those after step " + text(step.before()));
   if (state_ != job_state::running && state_ != job_state::draining) return;
   if (auto timing = clock_.decided(now_, step)) {
     auto kind = timing->planned ? "planned change of shape: " : "recovered: ";
-    act(report{report_kind::morph,
-                          kind + text(*timing) + "; now " + text_of(ledger_.shape), {}, timing});
+    act(report{
+      report_kind::morph, kind + text(*timing) + "; now " + text_of(ledger_.shape), {}, timing});
   }
   if (word.what.what == decision::finish) {
     state_ = job_state::finishing;
@@ -105,8 +107,8 @@ void supervisor_machine::impl::take(roster_node&, const diverged& word) {
       ledger_.distrusted.push_back(found);
     who += " " + std::to_string(odd.value);
   }
-  say(report_kind::diverged, "replicas disagree on block " + std::to_string(word.block) + " at step " +
-                               text(word.step) + "; in doubt: node" + who);
+  say(report_kind::diverged, "replicas disagree on block " + std::to_string(word.block) +
+                               " at step " + text(word.step) + "; in doubt: node" + who);
   auto live = roster_.alive().size();
   for (auto odd : word.odd)
     if (word.odd.size() == 1 && ++divergences_[odd] >= divergences_max && live > 1)
@@ -116,14 +118,16 @@ void supervisor_machine::impl::take(roster_node&, const diverged& word) {
 }
 
 void supervisor_machine::impl::take(roster_node& node, const trouble& word) {
-  bool trains = state_ == job_state::running || state_ == job_state::draining ||
-                state_ == job_state::finishing;
+  bool trains =
+    state_ == job_state::running || state_ == job_state::draining || state_ == job_state::finishing;
   if (!trains || word.view != view_ || !in_shape(node.who.node)) return;
   if (word.peer) accuse(node.who.node, word.peer, word.reason);
   begin_halting(name_of(node.who.node) + " cannot go on: " + word.reason, false);
 }
 
-void supervisor_machine::impl::take(roster_node& node, const leaving& word) { let_go(node, word.reason); }
+void supervisor_machine::impl::take(roster_node& node, const leaving& word) {
+  let_go(node, word.reason);
+}
 
 // -- arrivals and leaves --------------------------------------------------------------------------
 

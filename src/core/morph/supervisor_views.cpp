@@ -29,7 +29,8 @@ void supervisor_machine::impl::start_when_enough() {
     if (now_ - reign_began_ < job_.timeouts.failure) return;
     auto reason = std::to_string(here) + " of at least " +
                   std::to_string(std::max(1u, job_.parallelism.nodes_min)) + " nodes are here";
-    if (reason != std::exchange(hold_reason_, reason)) say(report_kind::holding, "waiting: " + reason);
+    if (reason != std::exchange(hold_reason_, reason))
+      say(report_kind::holding, "waiting: " + reason);
     return;
   }
   if (!enough_since_) enough_since_ = now_;
@@ -55,8 +56,8 @@ void supervisor_machine::impl::adopt_when_whole() {
     view_ = ledger_.running;
     for (auto& m : ledger_.members)
       reached_ = std::max(reached_, roster_.find(m.who.node)->stood.applied);
-    say(report_kind::supervisor, "adopted view " + std::to_string(view_.value) + ", which trains: " +
-                                   text_of(ledger_.shape));
+    say(report_kind::supervisor, "adopted view " + std::to_string(view_.value) +
+                                   ", which trains: " + text_of(ledger_.shape));
     return change_noticed();
   }
   bool late = now_ - reign_began_ >= job_.timeouts.failure + job_.timeouts.gather;
@@ -163,7 +164,8 @@ std::uint64_t supervisor_machine::impl::memory_of(const roster_node& node) const
 std::vector<plan_node> supervisor_machine::impl::plan_nodes(bool all) const {
   std::vector<plan_node> nodes;
   for (auto& [id, node] : roster_.all())
-    if (node.alive && (all || (!node.leaving && !node.starting))) nodes.push_back({id, 1.0, memory_of(node)});
+    if (node.alive && (all || (!node.leaving && !node.starting)))
+      nodes.push_back({id, 1.0, memory_of(node)});
   return nodes;
 }
 
@@ -200,10 +202,11 @@ void supervisor_machine::impl::plan_next() {
   plan_result planned;
   if (!plan_layout(planned)) return;
   if (++preparations_ > preparations_max)
-    return conclude(errc::no_progress, "no step was decided in " + std::to_string(preparations_max) +
+    return conclude(errc::no_progress, "no step was decided in " +
+                                         std::to_string(preparations_max) +
                                          " attempts to get going; see the events before");
-  recovery_input input{static_cast<std::uint32_t>(profile_.blocks.size()), {}, checkpoints_,
-                       ledger_.distrusted};
+  recovery_input input{
+    static_cast<std::uint32_t>(profile_.blocks.size()), {}, checkpoints_, ledger_.distrusted};
   for (auto& [id, node] : roster_.all())
     if (node.alive) input.standings.push_back(node.stood);
   next_.emplace();
@@ -211,9 +214,9 @@ void supervisor_machine::impl::plan_next() {
   for (auto& odd : next_->line.outvoted) {
     if (std::ranges::find(ledger_.distrusted, odd) != ledger_.distrusted.end()) continue;
     ledger_.distrusted.push_back(odd);
-    say(report_kind::diverged, name_of(odd.node) + " holds other bits of block " +
-                                 std::to_string(odd.block) + " at step " +
-                                 std::to_string(odd.step.value) + ": they are not used",
+    say(report_kind::diverged,
+        name_of(odd.node) + " holds other bits of block " + std::to_string(odd.block) +
+          " at step " + std::to_string(odd.step.value) + ": they are not used",
         odd.node);
   }
   send_prepares(planned);
@@ -226,7 +229,8 @@ void supervisor_machine::impl::send_prepares(const plan_result& planned) {
   p.shape = planned.shape;
   plan_reason_ = planned.reason;
   hold_reason_.clear();
-  prepare_input input{ledger_.term, view_, p.shape, p.line, has_checkpoint(p.line.meet), {}, strikes_};
+  prepare_input input{ledger_.term, view_,   p.shape, p.line, has_checkpoint(p.line.meet),
+                      {},           strikes_};
   std::uint32_t joined = 0;
   for (auto node : nodes_of(p.shape)) {
     p.awaited.insert(node);
@@ -246,8 +250,8 @@ void supervisor_machine::impl::send_prepares(const plan_result& planned) {
   }
   clock_.agreed(now_, p.line.meet, moved, joined);
   say(report_kind::supervisor, "preparing view " + std::to_string(view_.value) + " from step " +
-                                 std::to_string(p.line.meet.value) + ": " + text_of(p.shape) + "; " +
-                                 p.line.reason + "; " + planned.reason);
+                                 std::to_string(p.line.meet.value) + ": " + text_of(p.shape) +
+                                 "; " + p.line.reason + "; " + planned.reason);
 }
 
 // -- preparing ------------------------------------------------------------------------------------
@@ -273,13 +277,17 @@ void supervisor_machine::impl::take(roster_node& node, const failed& word) {
   begin_halting(text, false);
 }
 
-void supervisor_machine::impl::accuse(node_id reporter, node_id suspect, const std::string& reason) {
+void supervisor_machine::impl::accuse(node_id reporter, node_id suspect,
+                                      const std::string& reason) {
   if (++strikes_[{reporter, suspect}] < strikes_max || reporter == suspect) return;
   auto node = roster_.find(suspect);
   if (node == nullptr || !node->alive || roster_.alive().size() < 2) return;
-  say(report_kind::lost, name_of(suspect) + " is sent away: " + name_of(reporter) + " says for the " +
-                           std::to_string(strikes_max) + "rd time: " + reason, suspect);
-  std::erase_if(strikes_, [&](auto& s) { return s.first.first == suspect || s.first.second == suspect; });
+  say(report_kind::lost,
+      name_of(suspect) + " is sent away: " + name_of(reporter) + " says for the " +
+        std::to_string(strikes_max) + "rd time: " + reason,
+      suspect);
+  std::erase_if(strikes_,
+                [&](auto& s) { return s.first.first == suspect || s.first.second == suspect; });
   discharge(*node, errc::unreachable, reason);
 }
 
@@ -295,8 +303,8 @@ bool supervisor_machine::impl::replicas_agree() {
       distrust found{odd, block, next_->line.meet};
       if (std::ranges::find(ledger_.distrusted, found) == ledger_.distrusted.end())
         ledger_.distrusted.push_back(found);
-      say(report_kind::diverged, name_of(odd) + " got ready with other bits of block " +
-                                   std::to_string(block), odd);
+      say(report_kind::diverged,
+          name_of(odd) + " got ready with other bits of block " + std::to_string(block), odd);
     }
   if (!agree) begin_halting("replicas do not agree on their weights", false);
   return agree;

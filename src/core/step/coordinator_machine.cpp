@@ -18,7 +18,8 @@ coordinator_machine::coordinator_machine(coordinator_options options)
   if (leads()) replicas_.resize(options_.shape.replicas.size());
 }
 
-std::vector<coordinator_action> coordinator_machine::step(time_point, const coordinator_event& event) {
+std::vector<coordinator_action> coordinator_machine::step(time_point,
+                                                          const coordinator_event& event) {
   actions out;
   if (!ended_) std::visit([&](auto& e) { on(e, out); }, event);
   return out;
@@ -89,7 +90,8 @@ void coordinator_machine::join(actions& out) {
   joint.replica = options_.replica;
   for (auto& s : stages_) {
     joint.blocks.insert(joint.blocks.end(), s->blocks.begin(), s->blocks.end());
-    if (s->offence) joint.offence = joint.offence ? std::min(*joint.offence, *s->offence) : s->offence;
+    if (s->offence)
+      joint.offence = joint.offence ? std::min(*joint.offence, *s->offence) : s->offence;
   }
   joint.losses = stages_.back()->losses;
   joint.validation_losses = stages_.back()->validation_losses;
@@ -105,8 +107,8 @@ void coordinator_machine::on(const replica_report& report, actions& out) {
   auto& chain = options_.shape.replicas[report.replica].stages;
   if (chain[0].node != report.from.node) return;
   auto due = dues_of(options_, round_, report.replica);
-  if (!covers(report.blocks, {0, chain.back().blocks.end}) || !covers(report.losses, due.training) ||
-      !covers(report.validation_losses, due.validation))
+  if (!covers(report.blocks, {0, chain.back().blocks.end}) ||
+      !covers(report.losses, due.training) || !covers(report.validation_losses, due.validation))
     return give_up(report.from.node, "its report does not fit its replica", out);
   replicas_[report.replica] = report;
   if (std::ranges::all_of(replicas_, [](auto& r) { return r.has_value(); })) lead(out);
@@ -119,12 +121,13 @@ bool coordinator_machine::agree(actions& out) {
     std::vector<ballot> ballots;
     for (replica_index r = 0; r < replicas_.size(); ++r)
       for (auto& s : options_.shape.replicas[r].stages)
-        if (s.blocks.contains(block)) ballots.push_back({s.node, replicas_[r]->blocks[block].digest});
+        if (s.blocks.contains(block))
+          ballots.push_back({s.node, replicas_[r]->blocks[block].digest});
     auto odd = outvoted(ballots);
     if (odd.empty()) continue;
     ended_ = true;
-    out.push_back(
-      tell_supervisor{diverged{options_.self, options_.view, round_.before(), block, std::move(odd)}});
+    out.push_back(tell_supervisor{
+      diverged{options_.self, options_.view, round_.before(), block, std::move(odd)}});
     return false;
   }
   return true;
@@ -138,7 +141,8 @@ decided coordinator_machine::sum_up() const {
   for (auto& r : replicas_) {
     for (auto& l : r->losses) facts.losses.push_back(l.loss.value());
     for (auto& l : r->validation_losses) validation.push_back(l.loss.value());
-    if (r->offence) facts.offence = facts.offence ? std::min(*facts.offence, *r->offence) : r->offence;
+    if (r->offence)
+      facts.offence = facts.offence ? std::min(*facts.offence, *r->offence) : r->offence;
   }
   std::vector<std::uint64_t> digests;
   auto count = static_cast<std::uint32_t>(replicas_.size());
@@ -158,8 +162,8 @@ decided coordinator_machine::sum_up() const {
   d.from = options_.self;
   d.what = made.what;
   d.what.view = options_.view;
-  d.what.last_of_view = draining_ || made.what.what == decision::finish ||
-                        made.what.what == decision::abort;
+  d.what.last_of_view =
+    draining_ || made.what.what == decision::finish || made.what.what == decision::abort;
   d.offence = made.offence;
   d.digest_before = model_digest(digests);
   if (!validation.empty()) d.validation_loss = f64(validation_mean(validation));

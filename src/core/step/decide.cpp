@@ -34,7 +34,8 @@ judgement judge(const job_options& job, const round_facts& facts) {
     made.offence = made.offence ? std::min(*made.offence, in_loss) : in_loss;
   }
   if (made.offence || !std::isfinite(loss) || !std::isfinite(norm))
-    v.what = job.training.on_not_finite == not_finite_policy::skip ? decision::skip : decision::abort;
+    v.what =
+      job.training.on_not_finite == not_finite_policy::skip ? decision::skip : decision::abort;
   else
     v.clip_factor = clip_factor(job.training.max_norm, norm);
   return made;

@@ -13,15 +13,16 @@ namespace shoal::core {
 
 /// What is known of a round when all its sums are complete.
 struct round_facts {
-  step_id step;                        ///< the round
-  std::vector<double> losses;          ///< by micro-batch, N of them; empty in the closing round
-  std::vector<double> squared_norms;   ///< of the summed gradients by block, in chain order
-  std::optional<not_finite> offence;   ///< the first one that a stage saw
+  step_id step;                       ///< the round
+  std::vector<double> losses;         ///< by micro-batch, N of them; empty in the closing round
+  std::vector<double> squared_norms;  ///< of the summed gradients by block, in chain order
+  std::optional<not_finite> offence;  ///< the first one that a stage saw
 };
 
 struct judgement {
   verdict what;  ///< without view and last_of_view
-  std::optional<not_finite> offence;  ///< the first one known; `block` counts from the last for a loss
+  std::optional<not_finite>
+    offence;  ///< the first one known; `block` counts from the last for a loss
 };
 
 /// Sums losses in tree order (mean over N) and squared norms in chain order, in float64. A loss,

@@ -32,11 +32,13 @@ error file_error(int number, const std::string& path) {
 }
 
 result<std::unique_ptr<const mapped_file>> mapped_file::open(const std::string& path) {
-  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe must not block us
+  descriptor file{
+    ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe must not block us
   if (file.fd < 0) return file_error(errno, path);
   struct stat info;
   if (::fstat(file.fd, &info) != 0) return file_error(errno, path);
-  if (!S_ISREG(info.st_mode)) return error{errc::data, "data file \"" + path + "\" is not a regular file"};
+  if (!S_ISREG(info.st_mode))
+    return error{errc::data, "data file \"" + path + "\" is not a regular file"};
   if (info.st_size == 0)
     return error{errc::data, "data file \"" + path + "\" is empty; there is nothing to train on"};
   auto size = static_cast<std::size_t>(info.st_size);
@@ -46,8 +48,6 @@ result<std::unique_ptr<const mapped_file>> mapped_file::open(const std::string& 
     new mapped_file(path, {static_cast<const std::byte*>(memory), size}));
 }
 
-mapped_file::~mapped_file() {
-  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-}
+mapped_file::~mapped_file() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
 
 }  // namespace shoal::engine

@@ -26,7 +26,8 @@ public:
   std::span<const std::byte> bytes() const { return bytes_; }
 
 private:
-  mapped_file(std::string path, std::span<const std::byte> bytes) : path_(std::move(path)), bytes_(bytes) {}
+  mapped_file(std::string path, std::span<const std::byte> bytes)
+    : path_(std::move(path)), bytes_(bytes) {}
   std::string path_;
   std::span<const std::byte> bytes_;
 };

@@ -16,9 +16,11 @@
 
 namespace shoal::engine {
 
-/// Opens data.path as windows of model.seq_len tokens below model.vocab_size. Up to 256 MiB are read
-/// through at once for tokens beyond it; larger data when a sample is used, then data_error is
-/// thrown. `errc::data`, `errc::config` (no path, a fraction outside [0, 1)), `errc::no_permission`.
-result<std::unique_ptr<dataset>> open_token_dataset(const core::job_options& job, token_format format);
+/// Opens data.path as windows of model.seq_len tokens below model.vocab_size. Up to 256 MiB are
+/// read through at once for tokens beyond it; larger data when a sample is used, then data_error is
+/// thrown. `errc::data`, `errc::config` (no path, a fraction outside [0, 1)),
+/// `errc::no_permission`.
+result<std::unique_ptr<dataset>> open_token_dataset(const core::job_options& job,
+                                                    token_format format);
 
 }  // namespace shoal::engine

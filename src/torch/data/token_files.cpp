@@ -39,35 +39,37 @@ result<shape> llmc_shape(const mapped_file& file) {
   auto bytes = file.bytes();
   if (bytes.size() < header_bytes)
     return wrong(file, "it has " + std::to_string(bytes.size()) + " bytes, an llm.c header has " +
-                           std::to_string(header_bytes) + "; it is cut off, or of another kind");
+                         std::to_string(header_bytes) + "; it is cut off, or of another kind");
   std::array<std::int32_t, 3> header;
   std::memcpy(header.data(), bytes.data(), sizeof header);
   auto [magic, version, count] = header;
   auto known = std::ranges::find(llmc_versions, magic, &llmc_version::magic);
   if (known == llmc_versions.end())
     return wrong(file, "it begins with " + std::to_string(magic) +
-                           ", not with an llm.c magic (20240520 or 20240801); without a header it is "
-                           "data.kind = \"nanogpt\"");
+                         ", not with an llm.c magic (20240520 or 20240801); without a header it is "
+                         "data.kind = \"nanogpt\"");
   if (version != known->version)
     return wrong(file, "its header has version " + std::to_string(version) + ", version " +
-                           std::to_string(known->version) + " can be read");
+                         std::to_string(known->version) + " can be read");
   auto expected = header_bytes + static_cast<std::uint64_t>(std::max(count, 0)) * known->width;
   if (count < 0 || bytes.size() != expected)
     return wrong(file, "its header promises " + std::to_string(count) + " tokens, " +
-                           std::to_string(expected) + " bytes in all, and it has " +
-                           std::to_string(bytes.size()) + "; it is cut off or damaged");
+                         std::to_string(expected) + " bytes in all, and it has " +
+                         std::to_string(bytes.size()) + "; it is cut off or damaged");
   return shape{known->width, header_bytes};
 }
 
 result<shape> shape_of(const mapped_file& file, token_format format) {
   switch (format) {
-    case token_format::text: return shape{1, 0};
+    case token_format::text:
+      return shape{1, 0};
     case token_format::nanogpt:
       if (file.bytes().size() % 2 != 0)
         return wrong(file, "it has an odd number of bytes (" + std::to_string(file.bytes().size()) +
-                               "), uint16 tokens have two each; it is cut off, or of another kind");
+                             "), uint16 tokens have two each; it is cut off, or of another kind");
       return shape{2, 0};
-    case token_format::llmc: break;
+    case token_format::llmc:
+      break;
   }
   return llmc_shape(file);
 }
@@ -94,8 +96,8 @@ result<std::vector<std::string>> files_of(const std::string& path, token_format 
   std::ranges::sort(files);
   if (files.empty())
     return error{errc::data, "data folder \"" + path + "\" holds no " +
-                                 (format == token_format::text ? "text file" : "*.bin file") +
-                                 "; subfolders and symbolic links are passed over"};
+                               (format == token_format::text ? "text file" : "*.bin file") +
+                               "; subfolders and symbolic links are passed over"};
   return files;
 }
 
@@ -119,7 +121,7 @@ result<token_stream> open_all(const std::vector<std::string>& files, token_forma
     if (!stream) stream.emplace(width = form.width);
     if (form.width != width)
       return wrong(*file, "its tokens have " + std::to_string(form.width) + " bytes, those of \"" +
-                              files.front() + "\" " + std::to_string(width));
+                            files.front() + "\" " + std::to_string(width));
     stream->append(std::move(file), form.offset);
   }
   return *std::move(stream);

@@ -4,7 +4,8 @@
 //   text     bytes are the tokens
 //   nanogpt  uint16 tokens, nothing else
 //   llmc     256 int32 of header: magic, version, number of tokens, zeros; then the tokens
-//              magic 20240520, version 1: uint16 (GPT-2)     magic 20240801, version 7: uint32 (Llama 3)
+//              magic 20240520, version 1: uint16 (GPT-2)     magic 20240801, version 7: uint32
+//              (Llama 3)
 //
 // A path is a file, or a folder whose files are taken in order of name as if they were one. Of a
 // folder, subfolders, symbolic links and names that begin with a dot are passed over: a link is a

@@ -38,7 +38,8 @@ token_stream token_stream::part(std::uint64_t begin, std::uint64_t end) const {
   for (auto& p : pieces_) {
     auto from = std::max(begin, p.begin), to = std::min(end, p.end);
     if (from >= to) continue;
-    found.pieces_.push_back({p.file, p.offset + (from - p.begin) * width_, from - begin, to - begin});
+    found.pieces_.push_back(
+      {p.file, p.offset + (from - p.begin) * width_, from - begin, to - begin});
   }
   found.size_ = end - begin;
   return found;
@@ -78,8 +79,10 @@ result<void> token_stream::check(std::uint64_t vocabulary) const {
 }
 
 std::uint64_t token_stream::fingerprint(std::uint64_t seed) const {
-  constexpr std::uint64_t whole_max = std::uint64_t{1} << 30, chunk = std::uint64_t{1} << 20, chunks = 256;
-  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  constexpr std::uint64_t whole_max = std::uint64_t{1} << 30, chunk = std::uint64_t{1} << 20,
+                          chunks = 256;
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                 XXH3_freeState);
   XXH3_64bits_reset_withSeed(state.get(), seed);
   auto total = bytes();
   XXH3_64bits_update(state.get(), &total, sizeof total);
@@ -95,7 +98,8 @@ std::uint64_t token_stream::fingerprint(std::uint64_t seed) const {
   if (total <= whole_max) {
     update(0, total);
   } else {
-    auto apart = (total - chunk) / (chunks - 1);  // the last chunk ends where the stream does, or nearly
+    auto apart =
+      (total - chunk) / (chunks - 1);  // the last chunk ends where the stream does, or nearly
     for (std::uint64_t i = 0; i + 1 < chunks; ++i) update(i * apart, i * apart + chunk);
     update(total - chunk, total);
   }

@@ -25,14 +25,15 @@ at::Tensor dropout(const at::Tensor& t, double rate, pass& p) {
   return t * keep_mask(t.sizes(), rate, p);
 }
 
-at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key,
-                            const at::Tensor& value, double rate, pass& p) {
+at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                            double rate, pass& p) {
   if (rate == 0 || !p.training)
     return at::scaled_dot_product_attention(query, key, value, {}, 0.0, /*is_causal=*/true);
   // ATen's kernel would draw its mask from torch's running generator.
   auto t = query.size(2);
   auto future = at::ones({t, t}, at::kBool).triu_(1);
-  auto scores = at::matmul(query, key.transpose(2, 3)) / std::sqrt(static_cast<double>(query.size(3)));
+  auto scores =
+    at::matmul(query, key.transpose(2, 3)) / std::sqrt(static_cast<double>(query.size(3)));
   scores = scores.masked_fill(future, -std::numeric_limits<float>::infinity());
   return at::matmul(dropout(at::softmax(scores, -1), rate, p), value);
 }

@@ -10,14 +10,14 @@
 
 namespace shoal::engine {
 
-/// Multiplies by a mask of 1/(1-rate) and 0 from `p.random`; `t` itself when `rate` is 0 or the pass
-/// does not train. Draws nothing then.
+/// Multiplies by a mask of 1/(1-rate) and 0 from `p.random`; `t` itself when `rate` is 0 or the
+/// pass does not train. Draws nothing then.
 at::Tensor dropout(const at::Tensor& t, double rate, pass& p);
 
 /// Causal attention. `query`, `key` and `value` are [m, heads, t, d]; so is the result. Scores are
 /// scaled by 1/sqrt(d); probabilities are dropped out with `rate` in training.
-at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key,
-                            const at::Tensor& value, double rate, pass& p);
+at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                            double rate, pass& p);
 
 /// The loss of a language model, mean over tokens: logits are x [m, t, d] times the transpose of
 /// `head` [vocabulary, d]; `targets` is int64 [m, t].

@@ -20,14 +20,21 @@ constexpr initial ones{kind::ones, 0};
 
 struct sizes {
   explicit sizes(const core::model_options& o)
-      : layers(o.layers), dim(o.dim), heads(o.heads), hidden(o.hidden == 0 ? 4 * dim : o.hidden),
-        vocabulary(o.vocab_size), length(o.seq_len), dropout(o.dropout) {}
+    : layers(o.layers),
+      dim(o.dim),
+      heads(o.heads),
+      hidden(o.hidden == 0 ? 4 * dim : o.hidden),
+      vocabulary(o.vocab_size),
+      length(o.seq_len),
+      dropout(o.dropout) {}
   std::uint32_t layers;
   std::int64_t dim, heads, hidden, vocabulary, length;
   double dropout;
 
   parameter_spec word_embedding() const { return {"wte.weight", {vocabulary, dim}, normal()}; }
-  std::vector<tensor_spec> boundary(std::int64_t size) const { return {{{size, length, dim}, true}}; }
+  std::vector<tensor_spec> boundary(std::int64_t size) const {
+    return {{{size, length, dim}, true}};
+  }
   double tokens(std::int64_t size) const { return static_cast<double>(size * length); }
 };
 
@@ -43,7 +50,9 @@ public:
     auto words = at::embedding(w[0], inputs[0]);
     return {dropout(words + w[1].narrow(0, 0, inputs[0].size(1)), s_.dropout, p)};
   }
-  double work(std::int64_t size) const override { return s_.tokens(size) * static_cast<double>(s_.dim); }
+  double work(std::int64_t size) const override {
+    return s_.tokens(size) * static_cast<double>(s_.dim);
+  }
 
 private:
   sizes s_;
@@ -72,15 +81,16 @@ public:
   std::vector<tensor_spec> outputs(std::int64_t size) const override { return s_.boundary(size); }
   tensors forward(const tensors& inputs, const tensors& w, pass& p) const override {
     auto x = inputs[0];
-    x = x + dropout(attention(at::layer_norm(x, {s_.dim}, w[0], w[1], epsilon), w, p), s_.dropout, p);
+    x =
+      x + dropout(attention(at::layer_norm(x, {s_.dim}, w[0], w[1], epsilon), w, p), s_.dropout, p);
     auto y = conv1d(at::layer_norm(x, {s_.dim}, w[6], w[7], epsilon), w[8], w[9]);
     y = conv1d(at::gelu(y, "tanh"), w[10], w[11]);
     return {x + dropout(y, s_.dropout, p)};
   }
   double work(std::int64_t size) const override {
     auto d = static_cast<double>(s_.dim);
-    return s_.tokens(size) *
-           (4 * d * d + 2 * d * static_cast<double>(s_.hidden) + d * static_cast<double>(s_.length));
+    return s_.tokens(size) * (4 * d * d + 2 * d * static_cast<double>(s_.hidden) +
+                              d * static_cast<double>(s_.length));
   }
 
 private:
@@ -121,8 +131,9 @@ private:
 result<chain> make_gpt2(const core::model_options& options) {
   TRY_VOID(check_language_model(options));
   if (options.kv_heads != 0 && options.kv_heads != options.heads)
-    return model_error("kv_heads", std::to_string(options.kv_heads),
-                       "gpt2 has as many as heads; leave the key out, or use model.kind = \"llama\"");
+    return model_error(
+      "kv_heads", std::to_string(options.kv_heads),
+      "gpt2 has as many as heads; leave the key out, or use model.kind = \"llama\"");
   sizes s(options);
   chain model;
   model.push_back(std::make_unique<embedding>(s));

@@ -21,15 +21,22 @@ std::int64_t default_hidden(std::int64_t dim) { return (8 * dim + 95) / 96 * 32;
 
 struct sizes {
   explicit sizes(const core::model_options& o)
-      : layers(o.layers), dim(o.dim), heads(o.heads),
-        kv_heads(o.kv_heads == 0 ? o.heads : o.kv_heads), head_dim(dim / heads),
-        hidden(o.hidden == 0 ? default_hidden(dim) : o.hidden), vocabulary(o.vocab_size),
-        length(o.seq_len), dropout(o.dropout) {}
+    : layers(o.layers),
+      dim(o.dim),
+      heads(o.heads),
+      kv_heads(o.kv_heads == 0 ? o.heads : o.kv_heads),
+      head_dim(dim / heads),
+      hidden(o.hidden == 0 ? default_hidden(dim) : o.hidden),
+      vocabulary(o.vocab_size),
+      length(o.seq_len),
+      dropout(o.dropout) {}
   std::uint32_t layers;
   std::int64_t dim, heads, kv_heads, head_dim, hidden, vocabulary, length;
   double dropout;
 
-  std::vector<tensor_spec> boundary(std::int64_t size) const { return {{{size, length, dim}, true}}; }
+  std::vector<tensor_spec> boundary(std::int64_t size) const {
+    return {{{size, length, dim}, true}};
+  }
   double tokens(std::int64_t size) const { return static_cast<double>(size * length); }
 };
 
@@ -41,15 +48,16 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight) {
 struct rotation {
   rotation(std::int64_t t, std::int64_t head_dim) {
     auto frequencies =
-        at::pow(rotary_base, at::arange(0, head_dim, 2, at::kFloat) / static_cast<double>(head_dim))
-            .reciprocal();
+      at::pow(rotary_base, at::arange(0, head_dim, 2, at::kFloat) / static_cast<double>(head_dim))
+        .reciprocal();
     auto angles = at::outer(at::arange(t, at::kFloat), frequencies).unsqueeze(1);
     cosine = at::cos(angles);
     sine = at::sin(angles);
   }
   at::Tensor operator()(const at::Tensor& x) const {
     auto halves = x.chunk(2, -1);
-    return at::cat({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine}, -1);
+    return at::cat({halves[0] * cosine - halves[1] * sine, halves[1] * cosine + halves[0] * sine},
+                   -1);
   }
   at::Tensor cosine, sine;  // [t, 1, d/2]
 };
@@ -65,7 +73,9 @@ public:
   tensors forward(const tensors& inputs, const tensors& w, pass& p) const override {
     return {dropout(at::embedding(w[0], inputs[0]), s_.dropout, p)};
   }
-  double work(std::int64_t size) const override { return s_.tokens(size) * static_cast<double>(s_.dim); }
+  double work(std::int64_t size) const override {
+    return s_.tokens(size) * static_cast<double>(s_.dim);
+  }
 
 private:
   sizes s_;
@@ -119,8 +129,8 @@ private:
     auto times = s_.heads / s_.kv_heads;
     if (times == 1) return t;
     return t.unsqueeze(2)
-        .expand({t.size(0), s_.kv_heads, times, t.size(2), t.size(3)})
-        .reshape({t.size(0), s_.heads, t.size(2), t.size(3)});
+      .expand({t.size(0), s_.kv_heads, times, t.size(2), t.size(3)})
+      .reshape({t.size(0), s_.heads, t.size(2), t.size(3)});
   }
 
   sizes s_;
@@ -155,7 +165,7 @@ result<void> check(const core::model_options& o) {
   if (o.dim / o.heads % 2 != 0)
     return model_error("dim", std::to_string(o.dim),
                        "rotary positions need heads of even size, and dim / heads is " +
-                           std::to_string(o.dim / o.heads));
+                         std::to_string(o.dim / o.heads));
   return {};
 }
 

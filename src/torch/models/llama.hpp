@@ -7,8 +7,8 @@
 //              each shared by heads / kv_heads queries
 //   head:      rms_norm, logits by lm_head (not tied), loss
 //
-// Weights are [out, in]; there are no biases. Dropout, which HF's has on attention alone, sits where
-// GPT-2 has it.
+// Weights are [out, in]; there are no biases. Dropout, which HF's has on attention alone, sits
+// where GPT-2 has it.
 
 #include "base/result.hpp"
 #include "core/job.hpp"

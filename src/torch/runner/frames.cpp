@@ -10,14 +10,22 @@ namespace {
 
 const char* text_of(core::frame_kind kind) {
   switch (kind) {
-    case core::frame_kind::activation: return "activation";
-    case core::frame_kind::gradient: return "gradient";
-    case core::frame_kind::partial: return "partial sum";
-    case core::frame_kind::total: return "total";
-    case core::frame_kind::tied: return "tied gradient";
-    case core::frame_kind::validation: return "validation activation";
-    case core::frame_kind::state_request: return "state request";
-    case core::frame_kind::state: return "state";
+    case core::frame_kind::activation:
+      return "activation";
+    case core::frame_kind::gradient:
+      return "gradient";
+    case core::frame_kind::partial:
+      return "partial sum";
+    case core::frame_kind::total:
+      return "total";
+    case core::frame_kind::tied:
+      return "tied gradient";
+    case core::frame_kind::validation:
+      return "validation activation";
+    case core::frame_kind::state_request:
+      return "state request";
+    case core::frame_kind::state:
+      return "state";
   }
   return "frame of unknown kind";
 }
@@ -36,21 +44,30 @@ std::string text_of(const frame_name& name) {
 
 at::ScalarType type_of(core::scalar_kind scalar) {
   switch (scalar) {
-    case core::scalar_kind::f32: return at::kFloat;
-    case core::scalar_kind::f64: return at::kDouble;
-    case core::scalar_kind::i64: return at::kLong;
-    case core::scalar_kind::u8: return at::kByte;
+    case core::scalar_kind::f32:
+      return at::kFloat;
+    case core::scalar_kind::f64:
+      return at::kDouble;
+    case core::scalar_kind::i64:
+      return at::kLong;
+    case core::scalar_kind::u8:
+      return at::kByte;
   }
   SHOAL_ASSERT(false);
 }
 
 core::scalar_kind scalar_of(const at::Tensor& t) {
   switch (t.scalar_type()) {
-    case at::kFloat: return core::scalar_kind::f32;
-    case at::kDouble: return core::scalar_kind::f64;
-    case at::kLong: return core::scalar_kind::i64;
-    case at::kByte: return core::scalar_kind::u8;
-    default: SHOAL_ASSERT(false);
+    case at::kFloat:
+      return core::scalar_kind::f32;
+    case at::kDouble:
+      return core::scalar_kind::f64;
+    case at::kLong:
+      return core::scalar_kind::i64;
+    case at::kByte:
+      return core::scalar_kind::u8;
+    default:
+      SHOAL_ASSERT(false);
   }
 }
 

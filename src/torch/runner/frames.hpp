@@ -28,8 +28,8 @@ struct expected_frame {
   node_id from;
   core::scalar_kind scalar = core::scalar_kind::f32;
   std::vector<std::int64_t> shape;
-  at::Tensor into = {};         ///< contiguous; undefined: memory is allocated when the frame comes
-  bool may_be_absent = false;   ///< shape {0} is an answer too: "I do not have it"
+  at::Tensor into = {};        ///< contiguous; undefined: memory is allocated when the frame comes
+  bool may_be_absent = false;  ///< shape {0} is an answer too: "I do not have it"
 };
 
 frame_name name_of(const core::frame_header& header);

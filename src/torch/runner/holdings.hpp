@@ -43,8 +43,9 @@ public:
   /// Drops everything and stands at `step`.
   void restart(step_id step);
 
-  /// Does what the verdict on round applied()+1 says (apply or skip). has_sums() must hold when there
-  /// are blocks. When this throws, blocks of different steps may be held: the caller restarts.
+  /// Does what the verdict on round applied()+1 says (apply or skip). has_sums() must hold when
+  /// there are blocks. When this throws, blocks of different steps may be held: the caller
+  /// restarts.
   void apply(const core::verdict& word);
   /// Of step applied(); others can roll forward with it.
   const std::optional<core::verdict>& last_verdict() const { return last_verdict_; }

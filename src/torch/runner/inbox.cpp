@@ -89,8 +89,8 @@ core::admission inbox::admit_request(node_id from, const core::frame_header& hea
 core::admission inbox::admit_unexpected(node_id from, const frame_name& name) {
   if (name.kind == core::frame_kind::state) return drop();
   if (of_a_round(name.kind) && name.step == newest_round_.next()) return later(from);
-  return refuse(name, "nobody waits for it; the newest round here is " +
-                        std::to_string(newest_round_.value));
+  return refuse(
+    name, "nobody waits for it; the newest round here is " + std::to_string(newest_round_.value));
 }
 
 core::admission inbox::take_in(entry& owed, const core::frame_header& header) {

@@ -62,8 +62,8 @@ struct state_asked {
   block_index block = 0;
 };
 
-using inbox_event = std::variant<get_ready_order, begin_order, decide_order, halt_order, peer_broken,
-                                 view_opened, state_asked>;
+using inbox_event = std::variant<get_ready_order, begin_order, decide_order, halt_order,
+                                 peer_broken, view_opened, state_asked>;
 
 class inbox final : public core::tensor_sink {
 public:
@@ -131,10 +131,10 @@ private:
   std::uint64_t news_ = 0;
   bool quitting_ = false;
 
-  view_id view_;           // entered last
-  bool inside_ = false;    // and not left
-  step_id start_;          // of the view
-  step_id newest_round_;   // whose frames are in the table
+  view_id view_;          // entered last
+  bool inside_ = false;   // and not left
+  step_id start_;         // of the view
+  step_id newest_round_;  // whose frames are in the table
   std::uint32_t block_count_ = 0;
   std::map<frame_name, entry> owed_;
   std::set<node_id> waiting_;                           // told `later`

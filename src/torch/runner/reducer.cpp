@@ -14,7 +14,7 @@ using core::frame_kind;
 
 reducer::reducer(const stage_facts& facts, holdings& blocks, inbox& in, core::tensor_plane& plane,
                  step_id round)
-    : facts_(facts), held_(blocks), inbox_(in), plane_(plane), round_(round) {
+  : facts_(facts), held_(blocks), inbox_(in), plane_(plane), round_(round) {
   for (auto b = facts.blocks().begin; b < facts.blocks().end; ++b) blocks_[b];
   for (auto& group : facts.tied().groups) {
     if (std::ranges::none_of(group, [&](auto& t) { return here(t); })) continue;
@@ -60,7 +60,8 @@ void reducer::send_partials(block_index block, block_sum& sum) {
       if (r == facts_.at().replica)
         sum.pieces[mine.begin + i] = part;
       else if (shard.size != 0)
-        send(facts_.holder(r, block), {round_, frame_kind::partial, block, mine.begin + i, r}, part);
+        send(facts_.holder(r, block), {round_, frame_kind::partial, block, mine.begin + i, r},
+             part);
     }
   }
 }
@@ -190,7 +191,8 @@ bool reducer::add_tie(tie_sum& tie) {
   auto& members = *tie.members;
   for (std::size_t i = 0; i < members.size(); ++i)
     if (!here(members[i]) && !tie.parts[i].defined())
-      tie.parts[i] = inbox_.take({round_, frame_kind::tied, members[i].block, 0, members[i].parameter});
+      tie.parts[i] =
+        inbox_.take({round_, frame_kind::tied, members[i].block, 0, members[i].parameter});
   if (!std::ranges::all_of(tie.parts, [](auto& t) { return t.defined(); })) return false;
 
   auto sum = tie.parts[0].clone();

@@ -5,12 +5,13 @@
 //      |  start: my pieces, cut into shards, go to the shards' holders
 //   exchanging: pieces of my shard come in; they are added in the order of the tree, the result is
 //      |        my shard of the total and goes to the others; their shards come into place
-//   summed: copies of tied parameters exchange their totals inside the replica, added in chain order
+//   summed: copies of tied parameters exchange their totals inside the replica, added in chain
+//   order
 //      |
 //   done: squared norm
 //
-// With one replica there is nothing to exchange and the local sum is the total. Blocks go their ways
-// independently, so that the exchange overlaps with what is left to compute.
+// With one replica there is nothing to exchange and the local sum is the total. Blocks go their
+// ways independently, so that the exchange overlaps with what is left to compute.
 
 #include <cstdint>
 #include <map>
@@ -78,7 +79,7 @@ private:
   std::map<block_index, block_sum> blocks_;
   std::vector<tie_sum> ties_;  // with a member here
   std::uint32_t done_count_ = 0;
-  bool fruitless_ = false;     // the last look found no work ...
+  bool fruitless_ = false;       // the last look found no work ...
   std::uint64_t looked_at_ = 0;  // ... at this inbox::news()
 };
 

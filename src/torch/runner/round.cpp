@@ -26,8 +26,14 @@ std::uint32_t mean_us(std::chrono::nanoseconds sum, std::uint32_t count) {
 
 round::round(const stage_facts& facts, const batches& data, holdings& blocks, inbox& in,
              core::tensor_plane& plane, step_id number)
-    : facts_(facts), data_(data), held_(blocks), inbox_(in), plane_(plane), number_(number),
-      reducer_(facts, blocks, in, plane, number), actions_(facts.actions(number)) {}
+  : facts_(facts),
+    data_(data),
+    held_(blocks),
+    inbox_(in),
+    plane_(plane),
+    number_(number),
+    reducer_(facts, blocks, in, plane, number),
+    actions_(facts.actions(number)) {}
 
 bool round::complete() const {
   return next_action_ == actions_.size() &&
@@ -58,10 +64,12 @@ bool round::begin_action() {
   switch (what.kind) {
     case action_kind::validate:
     case action_kind::forward: {
-      auto kind = what.kind == action_kind::validate ? frame_kind::validation : frame_kind::activation;
+      auto kind =
+        what.kind == action_kind::validate ? frame_kind::validation : frame_kind::activation;
       here = facts_.first() || take_boundary(kind, blocks.begin, g, facts_.inputs(), false);
       if (here && (facts_.first() || facts_.last()))
-        now_->data = what.kind == action_kind::validate ? data_.validation(g) : data_.training(number_, g);
+        now_->data =
+          what.kind == action_kind::validate ? data_.validation(g) : data_.training(number_, g);
       break;
     }
     case action_kind::recompute:
@@ -69,7 +77,8 @@ bool round::begin_action() {
       now_->data = std::move(stashes_.at(g).data);
       break;
     case action_kind::backward:
-      here = facts_.last() || take_boundary(frame_kind::gradient, blocks.end, g, facts_.outputs(), true);
+      here =
+        facts_.last() || take_boundary(frame_kind::gradient, blocks.end, g, facts_.outputs(), true);
       break;
   }
   if (!here) now_.reset();
@@ -92,10 +101,16 @@ bool round::take_boundary(frame_kind kind, block_index block, micro_batch_index 
 
 void round::run_block() {
   switch (now_->what.kind) {
-    case action_kind::validate: validate_block(); break;
+    case action_kind::validate:
+      validate_block();
+      break;
     case action_kind::forward:
-    case action_kind::recompute: forward_block(); break;
-    case action_kind::backward: backward_block(); break;
+    case action_kind::recompute:
+      forward_block();
+      break;
+    case action_kind::backward:
+      backward_block();
+      break;
   }
 }
 
@@ -157,7 +172,8 @@ void round::backward_block() {
   auto record = std::move(kept.back());
   kept.pop_back();
   auto began = clock::now();
-  now_->boundary = held_.at(b).backward(std::move(record), std::move(now_->boundary), facts_.sum_actions(g));
+  now_->boundary =
+    held_.at(b).backward(std::move(record), std::move(now_->boundary), facts_.sum_actions(g));
   auto& t = timings_[b];
   t.backward += clock::now() - began;
   ++t.backward_count;

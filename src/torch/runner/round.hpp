@@ -1,7 +1,8 @@
 #pragma once
 // One round of one stage: its schedule's actions in order, one block at a time, and the sums.
 //
-//   action F3 of a stage with blocks 2..4:   input frames -> [2] -> [3] -> [4] -> frames to the next
+//   action F3 of a stage with blocks 2..4:   input frames -> [2] -> [3] -> [4] -> frames to the
+//   next
 //                                            `work()`        once   once   once
 //
 // An action begins when its input frames are here. While it waits, and between actions, the reducer
@@ -48,9 +49,9 @@ public:
 private:
   /// What is kept of a micro-batch between its forward and backward pass.
   struct stash {
-    tensors inputs;                        // of the stage, when it recomputes
-    std::optional<micro_batch> data;       // likewise
-    std::vector<forward_record> records;   // by block
+    tensors inputs;                       // of the stage, when it recomputes
+    std::optional<micro_batch> data;      // likewise
+    std::vector<forward_record> records;  // by block
   };
   /// The action in progress.
   struct running {

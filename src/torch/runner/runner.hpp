@@ -1,7 +1,8 @@
 #pragma once
 // The stage runner: trains one stage of a view on a thread of its own.
 //
-//      orders: get_ready, begin, decide, halt            frames: activations, gradients, sums, state
+//      orders: get_ready, begin, decide, halt            frames: activations, gradients, sums,
+//      state
 //                     \                                     /
 //                      +--------------> inbox <------------+          inbox.hpp
 //                                         |
@@ -27,7 +28,7 @@ namespace shoal::engine {
 struct runner_options {
   core::job_options job;  ///< found sound by check_job
   const chain& model;
-  const dataset& data;    ///< read from the runner's thread alone
+  const dataset& data;        ///< read from the runner's thread alone
   core::tensor_plane& plane;  ///< attached and detached by the runner; nobody else opens it
   core::block_store& store;
   std::function<void(core::runner_event)> sink;  ///< called from the runner's thread; returns soon

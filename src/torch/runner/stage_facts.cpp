@@ -19,8 +19,12 @@ std::int64_t product(const std::vector<std::int64_t>& shape) {
 
 stage_facts::stage_facts(const core::job_options& job, const chain& model, view_id view,
                          core::layout shape, core::place at)
-    : job_(&job), block_count_(static_cast<block_index>(model.size())), view_(view),
-      shape_(std::move(shape)), at_(at), ties_(find_ties(model)) {
+  : job_(&job),
+    block_count_(static_cast<block_index>(model.size())),
+    view_(view),
+    shape_(std::move(shape)),
+    at_(at),
+    ties_(find_ties(model)) {
   SHOAL_ASSERT(core::check(shape_, block_count_, job.training.micro_batches, errc::internal));
   auto size = static_cast<std::int64_t>(job.training.micro_batch_size);
   if (!first()) inputs_ = model[blocks().begin - 1]->outputs(size);
@@ -120,8 +124,8 @@ void stage_facts::expect_boundaries(step_id round, std::vector<expected_frame>& 
   auto one = [&](frame_kind kind, block_index block, micro_batch_index g, std::uint32_t part,
                  const tensor_spec& spec, node_id from) {
     auto scalar = spec.floating ? core::scalar_kind::f32 : core::scalar_kind::i64;
-    out.push_back({.name = {round, kind, block, g, part}, .from = from, .scalar = scalar,
-                   .shape = spec.shape});
+    out.push_back(
+      {.name = {round, kind, block, g, part}, .from = from, .scalar = scalar, .shape = spec.shape});
   };
   auto passes = [&](frame_kind kind, core::index_range micro_batches) {
     if (first()) return;
@@ -135,8 +139,7 @@ void stage_facts::expect_boundaries(step_id round, std::vector<expected_frame>& 
   if (last()) return;
   for (auto g = range.begin; g < range.end; ++g)
     for (std::uint32_t i = 0; i < outputs_.size(); ++i)
-      if (outputs_[i].floating)
-        one(frame_kind::gradient, blocks().end, g, i, outputs_[i], next());
+      if (outputs_[i].floating) one(frame_kind::gradient, blocks().end, g, i, outputs_[i], next());
 }
 
 void stage_facts::expect_partials(step_id round, std::vector<expected_frame>& out) const {
@@ -147,7 +150,8 @@ void stage_facts::expect_partials(step_id round, std::vector<expected_frame>& ou
       if (r == at_.replica) continue;
       for (auto piece = pieces(r).begin; piece < pieces(r).end; ++piece)
         out.push_back({.name = {round, core::frame_kind::partial, block, piece, at_.replica},
-                       .from = holder(r, block), .shape = {shard.size}});
+                       .from = holder(r, block),
+                       .shape = {shard.size}});
     }
   }
 }
@@ -159,7 +163,8 @@ void stage_facts::expect_ties(step_id round, std::vector<expected_frame>& out) c
     for (auto& t : group)
       if (!here(t) && element_count(t) != 0)
         out.push_back({.name = {round, core::frame_kind::tied, t.block, 0, t.parameter},
-                       .from = holder(at_.replica, t.block), .shape = {element_count(t)}});
+                       .from = holder(at_.replica, t.block),
+                       .shape = {element_count(t)}});
   }
 }
 

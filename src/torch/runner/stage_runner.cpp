@@ -33,8 +33,8 @@ struct view_work {
   core::prepare plan;
   core::sender self;
   phase at = phase::preparing;
-  bool opened = false;       // all peers are connected
-  bool source_lost = false;  // a peer without a stage is not: `opened` will not come
+  bool opened = false;               // all peers are connected
+  bool source_lost = false;          // a peer without a stage is not: `opened` will not come
   std::optional<stage_facts> facts;  // none: no place in the layout
   std::optional<state_fetcher> fetcher;
   std::optional<round> now;
@@ -44,8 +44,9 @@ struct view_work {
 class trainer_thread final : public core::stage_runner {
 public:
   explicit trainer_thread(runner_options options)
-      : options_(std::move(options)), data_(options_.job, options_.data),
-        server_(options_.job, options_.model, held_, options_.plane) {
+    : options_(std::move(options)),
+      data_(options_.job, options_.data),
+      server_(options_.job, options_.model, held_, options_.plane) {
     options_.plane.attach(inbox_);
     thread_ = std::thread([this] { run(); });
   }
@@ -158,7 +159,8 @@ private:
     w.plan = std::move(order.plan);
     w.self = order.self;
     auto block_count = static_cast<block_index>(options_.model.size());
-    auto fits = core::check(w.plan.shape, block_count, options_.job.training.micro_batches, errc::protocol);
+    auto fits =
+      core::check(w.plan.shape, block_count, options_.job.training.micro_batches, errc::protocol);
     if (!fits) return fail(fits.error());
     meet(w.plan);
 
@@ -179,8 +181,8 @@ private:
   /// Comes to the step that the view starts from, with what blocks are of use there.
   void meet(const core::prepare& plan) {
     auto& word = plan.roll_forward;
-    bool rolls = word && word->step == plan.step && held_.applied().next() == plan.step &&
-                 held_.has_sums();
+    bool rolls =
+      word && word->step == plan.step && held_.applied().next() == plan.step && held_.has_sums();
     if (rolls) apply(*word);
     if (held_.applied() != plan.step) held_.restart(plan.step);
     if (word && word->step == plan.step) held_.set_last_verdict(word);
@@ -190,7 +192,8 @@ private:
     auto& w = *work_;
     inbox_.enter(w.plan.view, w.plan.step, static_cast<std::uint32_t>(options_.model.size()));
     auto peers = w.plan.members;
-    if (std::erase_if(peers, [&](auto& m) { return m.who == w.self; }) == 0) return;  // nobody needs us
+    if (std::erase_if(peers, [&](auto& m) { return m.who == w.self; }) == 0)
+      return;  // nobody needs us
     options_.plane.open(w.plan.view, w.self, std::move(peers), options_.job.timeouts.prepare);
     wake_peers();
   }

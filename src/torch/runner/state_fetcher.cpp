@@ -28,19 +28,22 @@ core::nanoseconds patience(const core::job_options& job) { return job.timeouts.p
 /// A tensor over memory that someone else owns.
 at::Tensor tensor_over(const core::state_tensor& t) {
   auto owner = t.bytes.owner;
-  return at::from_blob(t.bytes.data, t.shape, [owner](void*) {}, at::TensorOptions(type_of(t.scalar)));
+  return at::from_blob(
+    t.bytes.data, t.shape, [owner](void*) {}, at::TensorOptions(type_of(t.scalar)));
 }
 
 }  // namespace
 
-state_fetcher::state_fetcher(const options& with, const core::prepare& plan, core::index_range wanted)
-    : with_(with), view_(plan.view), step_(plan.step), checkpoint_(plan.checkpoint) {
+state_fetcher::state_fetcher(const options& with, const core::prepare& plan,
+                             core::index_range wanted)
+  : with_(with), view_(plan.view), step_(plan.step), checkpoint_(plan.checkpoint) {
   for (auto b = wanted.begin; b < wanted.end; ++b) {
     auto missing = std::ranges::find(plan.missing, b, &core::block_source::block);
     if (missing == plan.missing.end() && with_.blocks.has(b)) continue;
     with_.blocks.drop(b);  // the supervisor does not trust ours
     auto& f = open_[b];
-    if (missing != plan.missing.end()) f.sources.assign(missing->holders.rbegin(), missing->holders.rend());
+    if (missing != plan.missing.end())
+      f.sources.assign(missing->holders.rbegin(), missing->holders.rend());
   }
 }
 
@@ -58,20 +61,31 @@ void state_fetcher::turn_to_next(block_index block, fetch& f, core::time_point n
   f.has_digest = false;
   f.heard = now;
   frame_name name{step_, frame_kind::state, block, 0, 0};
-  std::vector<expected_frame> frames{
-    {.name = name, .from = f.source, .scalar = core::scalar_kind::u8,
-     .shape = {sizeof(f.digest)}, .may_be_absent = true}};
+  std::vector<expected_frame> frames{{.name = name,
+                                      .from = f.source,
+                                      .scalar = core::scalar_kind::u8,
+                                      .shape = {sizeof(f.digest)},
+                                      .may_be_absent = true}};
   for (auto& t : f.block->state_tensors()) {
     ++name.part;
-    frames.push_back({.name = name, .from = f.source, .scalar = t.scalar, .shape = t.shape,
+    frames.push_back({.name = name,
+                      .from = f.source,
+                      .scalar = t.scalar,
+                      .shape = t.shape,
                       .into = tensor_over(t)});
   }
   f.awaited.clear();
   for (auto& frame : frames) f.awaited.push_back(frame.name);
   with_.in.expect(std::move(frames));
   with_.plane.send(f.source,
-                   {.view = view_, .step = step_, .kind = frame_kind::state_request, .block = block,
-                    .micro_batch = 0, .part = 0, .scalar = core::scalar_kind::u8, .shape = {0},
+                   {.view = view_,
+                    .step = step_,
+                    .kind = frame_kind::state_request,
+                    .block = block,
+                    .micro_batch = 0,
+                    .part = 0,
+                    .scalar = core::scalar_kind::u8,
+                    .shape = {0},
                     .bytes = 0},
                    {});
 }
@@ -110,9 +124,9 @@ result<bool> state_fetcher::take_in(block_index block, fetch& f, core::time_poin
     if (f.has_digest)
       f.digest = digest_of(t);
     else
-      f.trouble = error{errc::refused, name_of(f.source) + " does not hold " +
-                                         name_of(with_.model, block) + " at step " +
-                                         std::to_string(step_.value)};
+      f.trouble =
+        error{errc::refused, name_of(f.source) + " does not hold " + name_of(with_.model, block) +
+                               " at step " + std::to_string(step_.value)};
     return true;
   });
   if (count != 0) f.heard = now;
@@ -141,7 +155,8 @@ result<void> state_fetcher::make_without_peers(block_index block) {
     if (auto fits = made->load_state(*loaded); !fits) return fail(fits.error(), {}, checkpoint_);
     if (made->digest() != loaded->digest)
       return fail({errc::damaged, name_of(with_.model, block) + " in checkpoint " +
-                                    std::to_string(checkpoint_.value) + " has another digest than its manifest says"},
+                                    std::to_string(checkpoint_.value) +
+                                    " has another digest than its manifest says"},
                   {}, checkpoint_);
   }
   with_.blocks.add(std::move(made));

@@ -2,12 +2,12 @@
 // Gets the blocks that a new view gives us and that we do not hold: from peers, from a checkpoint,
 // or as initial values.
 //
-//   block 3: holders 4, 7    ask 4 --broken, silent, does not have it, wrong digest--> ask 7 --> fail
-//   block 5: no holder       checkpoint of the view's step, or initial values at step 0
+//   block 3: holders 4, 7    ask 4 --broken, silent, does not have it, wrong digest--> ask 7 -->
+//   fail block 5: no holder       checkpoint of the view's step, or initial values at step 0
 //
 // All peers are asked at once; their tensors arrive straight in the memory of a new block, which
-// joins the holdings when it is whole and its digest is the one that its source named. A source that
-// fails costs the memory that it may still write to, no more.
+// joins the holdings when it is whole and its digest is the one that its source named. A source
+// that fails costs the memory that it may still write to, no more.
 
 #include <chrono>
 #include <cstdint>
@@ -46,8 +46,8 @@ public:
 
   /// Asks the first source of each block. The view is open.
   void ask(core::time_point now);
-  /// Does one piece of work: loads or makes a block, takes in one that has arrived, turns to the next
-  /// source. False when there is none until a frame comes or `deadline()` passes.
+  /// Does one piece of work: loads or makes a block, takes in one that has arrived, turns to the
+  /// next source. False when there is none until a frame comes or `deadline()` passes.
   result<bool> work(core::time_point now);
   /// Blocks are not to be had from `peer`.
   void lost(node_id peer, const error& why);
@@ -66,8 +66,8 @@ private:
     std::vector<frame_name> awaited;  // not taken yet
     std::uint64_t digest = 0;         // as the source says
     bool has_digest = false;
-    core::time_point heard;           // a tensor came, or it was asked
-    std::optional<error> trouble;     // with `source`
+    core::time_point heard;        // a tensor came, or it was asked
+    std::optional<error> trouble;  // with `source`
   };
 
   void turn_to_next(block_index block, fetch& f, core::time_point now);

@@ -28,16 +28,22 @@ std::uint64_t digest_of(const at::Tensor& t) {
 void state_server::serve(view_id view, node_id to, block_index block) {
   frame_name name{held_.applied(), core::frame_kind::state, block, 0, 0};
   bool here = held_.has(block);
-  auto first = here ? digest_tensor(held_.digest(block))
-                    : at::empty({0}, at::TensorOptions(at::kByte));
+  auto first =
+    here ? digest_tensor(held_.digest(block)) : at::empty({0}, at::TensorOptions(at::kByte));
   plane_.send(to, header_of(view, name, first), payload_of(first));
   if (!here) return;
   for (auto& t : held_.at(block).state_tensors()) {
     ++name.part;
     loans_.push_back({block, t.bytes.owner});
     plane_.send(to,
-                {.view = view, .step = name.step, .kind = name.kind, .block = block,
-                 .micro_batch = 0, .part = name.part, .scalar = t.scalar, .shape = t.shape,
+                {.view = view,
+                 .step = name.step,
+                 .kind = name.kind,
+                 .block = block,
+                 .micro_batch = 0,
+                 .part = name.part,
+                 .scalar = t.scalar,
+                 .shape = t.shape,
                  .bytes = t.bytes.size},
                 t.bytes);
   }

@@ -1,12 +1,13 @@
 #pragma once
 // Gives peers the state of blocks that we hold, while a view gets ready.
 //
-//   asked for block b:  part 0: the digest, 8 bytes       or, when we do not hold b: part 0: no bytes
+//   asked for block b:  part 0: the digest, 8 bytes       or, when we do not hold b: part 0: no
+//   bytes
 //                       part 1..n: parameters and optimizer state, straight from where they live
 //
 // The plane may still be reading that memory when training begins (a peer that gave us up and got
-// the block elsewhere reads slowly). So loans are kept in mind, and a block that is still lent moves
-// to other memory before it changes.
+// the block elsewhere reads slowly). So loans are kept in mind, and a block that is still lent
+// moves to other memory before it changes.
 
 #include <memory>
 #include <vector>
@@ -25,7 +26,7 @@ class state_server {
 public:
   state_server(const core::job_options& job, const chain& model, holdings& blocks,
                core::tensor_plane& plane)
-      : job_(job), model_(model), held_(blocks), plane_(plane) {}
+    : job_(job), model_(model), held_(blocks), plane_(plane) {}
 
   /// Sends `block`, as it is now, to `to`. Our blocks stand at the step of the view.
   void serve(view_id view, node_id to, block_index block);

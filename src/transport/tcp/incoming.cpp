@@ -116,6 +116,7 @@ void incoming::ask() {
       SHOAL_ASSERT(answer.into.size == header_.bytes);
       state_ = state::reading;
       into_ = std::move(answer.into);
+      filling_ = true;
       offset_ = 0;
       hash_.restart();
       return read_payload();
@@ -147,12 +148,18 @@ void incoming::read_payload() {
   socket_.async_read_some(buffers, [self = shared_from_this()](asio::error_code ec, std::size_t n) {
     if (!self->open()) return;
     self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
-    if (ec) return self->fail(error_of(ec, "the connection from " + self->address_));
+    if (ec && ec != asio::error::operation_aborted)  // that was let_go
+      return self->fail(error_of(ec, "the connection from " + self->address_));
     self->got_payload(n);
   });
 }
 
 void incoming::got_payload(std::size_t bytes) {
+  if (!judge_.wanted(header_)) {
+    filling_ = false;
+    into_ = {};
+    return skip(header_.bytes + frame_trailer_size - offset_ - bytes);
+  }
   auto done = std::min(offset_, into_.size);
   hash_.add({into_.data + done, std::min(bytes, into_.size - done)});
   offset_ += bytes;
@@ -163,17 +170,20 @@ void incoming::got_payload(std::size_t bytes) {
 }
 
 void incoming::complete() {
+  filling_ = false;
   auto payload = std::move(into_);
   into_ = {};
-  // A halted sender may overwrite what it was sending: bytes of a dead view prove nothing.
-  if (judge_.wanted(header_)) {
-    if (get<std::uint64_t>(trailer_, 0) != hash_.value())
-      return refuse(
-        {errc::damaged, "the payload of " + name_of(header_) +
-                          " is damaged: its XXH3 hash differs from the one its sender computed"});
-    judge_.arrived(*this, header_, std::move(payload));
-  }
+  if (get<std::uint64_t>(trailer_, 0) != hash_.value())
+    return refuse(
+      {errc::damaged, "the payload of " + name_of(header_) +
+                        " is damaged: its XXH3 hash differs from the one its sender computed"});
+  judge_.arrived(*this, header_, std::move(payload));
   if (open()) read_header();
+}
+
+void incoming::let_go() {
+  asio::error_code ignored;
+  if (filling_ && !judge_.wanted(header_)) socket_.cancel(ignored);
 }
 
 void incoming::skip(std::uint64_t bytes) {

@@ -28,7 +28,7 @@ public:
     /// A well-formed hello: accept it, or the reason why not.
     virtual result<void> greeted(incoming& from, const greeting& hello) = 0;
     virtual core::admission admit(incoming& from, const core::frame_header& header) = 0;
-    /// Whether a taken frame is still wanted; if not, its payload is not even checked.
+    /// Whether a taken frame is still wanted; if not, its rest is skipped unchecked.
     virtual bool wanted(const core::frame_header& header) = 0;
     virtual void arrived(incoming& from, const core::frame_header& header,
                          core::shared_bytes payload) = 0;
@@ -51,6 +51,8 @@ public:
   void start();
   /// Asks `admit` again, when it said `later`.
   void resume();
+  /// Stops writing into taken memory, if the frame is not wanted any more; its rest is skipped.
+  void let_go();
   /// Sends `why` to the other end, as the answer to its hello or as the end of the connection, and
   /// closes once it has read it, at the latest after 2 s. Nobody is told.
   void close_saying(const error& why);
@@ -97,6 +99,7 @@ private:
   answer_bytes answer_{};
   frame_header_bytes header_bytes_{};
   core::frame_header header_;
+  bool filling_ = false;  // into_
   core::shared_bytes into_;
   std::size_t offset_ = 0;  // bytes of payload and trailer read
   std::array<std::byte, frame_trailer_size> trailer_{};

@@ -49,7 +49,7 @@ void tcp_plane::open(view_id view, core::sender self, std::vector<core::member> 
 void tcp_plane::halt() {
   gate_.halt();
   asio::post(io_, [this] {
-    drop_queues();
+    drop_dead();
     resume_now(
       {});  // what waited and is dead is read and forgotten, so that its sender gets rid of it
   });
@@ -85,7 +85,7 @@ void tcp_plane::enter(view_id view, core::sender self, std::vector<core::member>
   self_ = self;
   broken_.clear();
   told_opened_ = false;
-  drop_queues();
+  drop_dead();
   rearrange(std::move(members), deadline);
   sort_incoming();
   resume_now({});
@@ -168,7 +168,8 @@ void tcp_plane::break_peer(node_id who, error why) {
 
 // -- sending --------------------------------------------------------------------------------------
 
-void tcp_plane::drop_queues() {
+void tcp_plane::drop_dead() {
+  for (auto& [key, in] : incoming_) in->let_go();
   for (auto& [node, p] : peers_) {
     p.link.clear();
     for (auto& out : p.out)

@@ -52,7 +52,7 @@ private:
   void rearrange(std::vector<core::member> members, core::time_point deadline);
   void sort_incoming();
   void dial(peer& to, direction_class direction, core::time_point deadline);
-  void drop_queues();
+  void drop_dead();
   void transmit(node_id to, core::frame_header header, core::shared_bytes payload);
   void resume_now(std::optional<node_id> from);
   void break_peer(node_id who, error why);

@@ -26,7 +26,8 @@ struct lab {
   holding right_at(std::uint64_t step) const {
     holding h;
     h.applied = {step};
-    for (block_index b = 0; b < block_count; ++b) h.blocks[b] = check.undisturbed().weights[step][b];
+    for (block_index b = 0; b < block_count; ++b)
+      h.blocks[b] = check.undisturbed().weights[step][b];
     return h;
   }
   core::verdict word(std::uint64_t view, std::uint64_t step) const {

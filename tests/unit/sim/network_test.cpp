@@ -33,7 +33,8 @@ struct worker : process {
 
 TEST_CASE("tasks run in order of time, then of when they were asked for", "[sim]") {
   lab l;
-  for (int i : {3, 1, 2}) l.loop.after(std::chrono::milliseconds(i), [&l, i] { l.seen.push_back(i); });
+  for (int i : {3, 1, 2})
+    l.loop.after(std::chrono::milliseconds(i), [&l, i] { l.seen.push_back(i); });
   l.loop.after(1ms, [&l] { l.seen.push_back(10); });
   l.pass(10ms);
   CHECK(l.seen == std::vector{1, 10, 2, 3});

@@ -67,8 +67,8 @@ std::map<std::string, at::Tensor> gradients_of_one_graph(const whole_model& m) {
 }  // namespace
 
 TEST_CASE("block by block gives the gradients of one graph over the whole model", "[torch]") {
-  auto [name, dropout] = GENERATE(table<std::string, double>(
-    {{"gpt2", 0.0}, {"gpt2", 0.2}, {"llama", 0.0}, {"llama", 0.2}}));
+  auto [name, dropout] = GENERATE(
+    table<std::string, double>({{"gpt2", 0.0}, {"gpt2", 0.2}, {"llama", 0.0}, {"llama", 0.2}}));
   CAPTURE(name, dropout);
   whole_model m(small_job(name, dropout));
   total_alone(m);
@@ -102,9 +102,12 @@ TEST_CASE("running a forward pass again gives the same bits, dropout and all", "
   CHECK(same_bits(m.blocks[1]->forward({x}, nullptr, step_id{4}, 2).outputs[0],
                   m.blocks[1]->forward({x}, nullptr, step_id{4}, 2).outputs[0]));
   SECTION("and another step, micro-batch or block draws other masks") {
-    CHECK_FALSE(same_bits(first.outputs[0], m.blocks[0]->forward({}, &batch, step_id{5}, 0).outputs[0]));
-    CHECK_FALSE(same_bits(first.outputs[0], m.blocks[0]->forward({}, &batch, step_id{4}, 1).outputs[0]));
-    CHECK_FALSE(same_bits(m.blocks[1]->validate({x}, nullptr)[0], m.blocks[2]->validate({x}, nullptr)[0]));
+    CHECK_FALSE(
+      same_bits(first.outputs[0], m.blocks[0]->forward({}, &batch, step_id{5}, 0).outputs[0]));
+    CHECK_FALSE(
+      same_bits(first.outputs[0], m.blocks[0]->forward({}, &batch, step_id{4}, 1).outputs[0]));
+    CHECK_FALSE(
+      same_bits(m.blocks[1]->validate({x}, nullptr)[0], m.blocks[2]->validate({x}, nullptr)[0]));
   }
   SECTION("and validation drops nothing out") {
     auto x0 = m.blocks[0]->validate({}, &batch)[0];
@@ -127,7 +130,8 @@ TEST_CASE("sums in pieces add up to the bits of one replica", "[torch]") {
     tensors sums;
     for (auto s : of_left.slots) sums.push_back(left.blocks[b]->slot(s));
     for (auto s : of_right.slots) sums.push_back(right.blocks[b]->slot(s));
-    for (auto& addition : core::finish({6, 2}, pieces)) sums[addition.into].add_(sums[addition.from]);
+    for (auto& addition : core::finish({6, 2}, pieces))
+      sums[addition.into].add_(sums[addition.from]);
     CHECK(same_bits(sums[0], alone.blocks[b]->total()));
   }
 }
@@ -153,10 +157,12 @@ TEST_CASE("initial values depend on seed and name alone", "[torch]") {
   whole_model a(job), b(deeper), c(other);
   CHECK(a.blocks[0]->digest() == b.blocks[0]->digest());
   CHECK(a.blocks[0]->digest() != c.blocks[0]->digest());
-  CHECK(same_bits(parameters_of(*a.blocks.front())[0], parameters_of(*a.blocks.back())[2]));  // wte, tied
+  CHECK(same_bits(parameters_of(*a.blocks.front())[0],
+                  parameters_of(*a.blocks.back())[2]));  // wte, tied
   auto weight = parameters_of(*a.blocks[1])[2];
   CHECK(weight.std().item<float>() == Approx(0.02).epsilon(0.1));
-  CHECK(parameters_of(*a.blocks[1])[4].std().item<float>() == Approx(0.01).epsilon(0.15));  // 0.02/sqrt(4)
+  CHECK(parameters_of(*a.blocks[1])[4].std().item<float>() ==
+        Approx(0.01).epsilon(0.15));  // 0.02/sqrt(4)
   CHECK(parameters_of(*a.blocks[1])[0].eq(1).all().item<bool>());
   CHECK(parameters_of(*a.blocks[1])[1].eq(0).all().item<bool>());
 }

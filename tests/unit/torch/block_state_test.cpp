@@ -22,7 +22,8 @@ std::unique_ptr<whole_model> trained(core::job_options job) {
 }
 
 bool equal(const core::block_state& a, const core::block_state& b) {
-  if (a.block != b.block || a.digest != b.digest || a.tensors.size() != b.tensors.size()) return false;
+  if (a.block != b.block || a.digest != b.digest || a.tensors.size() != b.tensors.size())
+    return false;
   for (std::size_t i = 0; i < a.tensors.size(); ++i) {
     auto &x = a.tensors[i], &y = b.tensors[i];
     if (x.name != y.name || x.shape != y.shape || x.bytes.size != y.bytes.size ||
@@ -36,8 +37,8 @@ bool equal(const core::block_state& a, const core::block_state& b) {
 
 TEST_CASE("state goes out and into fresh memory without changing a bit", "[torch]") {
   auto job = small_job();
-  auto [optimizer, momentum, moments] = GENERATE(table<std::string, double, std::size_t>(
-    {{"adamw", 0.0, 2}, {"sgd", 0.9, 1}, {"sgd", 0.0, 0}}));
+  auto [optimizer, momentum, moments] = GENERATE(
+    table<std::string, double, std::size_t>({{"adamw", 0.0, 2}, {"sgd", 0.9, 1}, {"sgd", 0.0, 0}}));
   job.optimizer.name = optimizer;
   job.optimizer.momentum = momentum;
   auto m = trained(job);
@@ -64,10 +65,10 @@ TEST_CASE("names of a block's state are those of checkpoints", "[torch]") {
   auto m = trained(small_job());
   std::vector<std::string> names;
   for (auto& t : m->blocks[3]->share_state().tensors) names.push_back(t.name);
-  CHECK(names == std::vector<std::string>{
-                   "ln_f.weight", "ln_f.weight.exp_avg", "ln_f.weight.exp_avg_sq", "ln_f.bias",
-                   "ln_f.bias.exp_avg", "ln_f.bias.exp_avg_sq", "wte.weight", "wte.weight.exp_avg",
-                   "wte.weight.exp_avg_sq"});
+  CHECK(names == std::vector<std::string>{"ln_f.weight", "ln_f.weight.exp_avg",
+                                          "ln_f.weight.exp_avg_sq", "ln_f.bias",
+                                          "ln_f.bias.exp_avg", "ln_f.bias.exp_avg_sq", "wte.weight",
+                                          "wte.weight.exp_avg", "wte.weight.exp_avg_sq"});
 }
 
 TEST_CASE("a shared state sees later steps, a copied one does not", "[torch]") {
@@ -113,12 +114,30 @@ TEST_CASE("a foreign state is refused whole, with the reason", "[torch]") {
   auto before = b.digest();
   auto state = trained(small_job())->blocks[1]->copy_state();
   std::string reason;
-  SECTION("another block") { state.block = 2; reason = "number"; }
-  SECTION("a tensor is missing") { state.tensors.pop_back(); reason = "35 tensors, not 36"; }
-  SECTION("another name") { state.tensors.back().name = "x"; reason = "\"x\""; }
-  SECTION("another shape") { state.tensors.back().shape = {4, 4}; reason = "shape [4, 4]"; }
-  SECTION("too few bytes") { state.tensors.back().bytes.size -= 4; reason = "60 bytes"; }
-  SECTION("another type") { state.tensors.back().scalar = core::scalar_kind::f64; reason = "float32"; }
+  SECTION("another block") {
+    state.block = 2;
+    reason = "number";
+  }
+  SECTION("a tensor is missing") {
+    state.tensors.pop_back();
+    reason = "35 tensors, not 36";
+  }
+  SECTION("another name") {
+    state.tensors.back().name = "x";
+    reason = "\"x\"";
+  }
+  SECTION("another shape") {
+    state.tensors.back().shape = {4, 4};
+    reason = "shape [4, 4]";
+  }
+  SECTION("too few bytes") {
+    state.tensors.back().bytes.size -= 4;
+    reason = "60 bytes";
+  }
+  SECTION("another type") {
+    state.tensors.back().scalar = core::scalar_kind::f64;
+    reason = "float32";
+  }
   auto loaded = b.load_state(state);
   REQUIRE_FALSE(loaded);
   CHECK(loaded.error().code == errc::foreign);

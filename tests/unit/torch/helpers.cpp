@@ -30,8 +30,8 @@ micro_batch small_data::make(std::span<const std::uint64_t> samples, std::uint64
     for (std::int64_t c = 0; c < columns; ++c) {
       auto token = [&](std::int64_t i) {
         auto sample = samples[static_cast<std::size_t>(r)];
-        return static_cast<std::int64_t>(((first + sample) * 3 + static_cast<std::uint64_t>(i * i)) %
-                                         job_.model.vocab_size);
+        return static_cast<std::int64_t>(
+          ((first + sample) * 3 + static_cast<std::uint64_t>(i * i)) % job_.model.vocab_size);
       };
       batch.inputs[r][c] = token(c);
       batch.targets[r][c] = token(c + 1);

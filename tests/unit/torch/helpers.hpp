@@ -23,8 +23,12 @@ public:
   explicit small_data(const core::job_options& job) : job_(job) {}
   std::uint64_t size() const override { return 40; }
   std::uint64_t validation_size() const override { return 10; }
-  micro_batch get(std::span<const std::uint64_t> samples) const override { return make(samples, 0); }
-  micro_batch get_validation(std::span<const std::uint64_t> samples) const override { return make(samples, 40); }
+  micro_batch get(std::span<const std::uint64_t> samples) const override {
+    return make(samples, 0);
+  }
+  micro_batch get_validation(std::span<const std::uint64_t> samples) const override {
+    return make(samples, 40);
+  }
   std::uint64_t fingerprint() const override { return 1; }
 
 private:

@@ -22,7 +22,8 @@ TEST_CASE("the sum of squares has the same bits at every address", "[torch]") {
   std::vector<float> memory(1100);
   double first = 0;
   for (std::size_t shift = 0; shift < 17; ++shift) {
-    for (std::size_t i = 0; i < 1003; ++i) memory[shift + i] = std::sin(static_cast<float>(i)) * 1e10f;
+    for (std::size_t i = 0; i < 1003; ++i)
+      memory[shift + i] = std::sin(static_cast<float>(i)) * 1e10f;
     auto sum = sum_of_squares(std::span(memory).subspan(shift, 1003));
     if (shift == 0) first = sum;
     CHECK(sum == first);

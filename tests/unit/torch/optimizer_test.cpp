@@ -28,7 +28,8 @@ void compare_with(const core::optimizer_options& options, Make make) {
       o->step();
     }
     optimize(options, step_id{step}, rate, ours, gradients, moments);
-    for (std::size_t i = 0; i < 2; ++i) CHECK(at::allclose(ours[i], theirs[i].detach(), 1e-5, 1e-7));
+    for (std::size_t i = 0; i < 2; ++i)
+      CHECK(at::allclose(ours[i], theirs[i].detach(), 1e-5, 1e-7));
   }
 }
 
@@ -38,11 +39,11 @@ TEST_CASE("adamw does what torch's does, without decay on vectors", "[torch]") {
   core::optimizer_options options;
   options.lr = 0.05;
   compare_with(options, [&](const at::Tensor& t, double decay) {
-    return std::make_unique<torch::optim::AdamW>(
-      std::vector{t}, torch::optim::AdamWOptions(options.lr)
-                        .betas({options.beta1, options.beta2})
-                        .eps(options.eps)
-                        .weight_decay(decay));
+    return std::make_unique<torch::optim::AdamW>(std::vector{t},
+                                                 torch::optim::AdamWOptions(options.lr)
+                                                   .betas({options.beta1, options.beta2})
+                                                   .eps(options.eps)
+                                                   .weight_decay(decay));
   });
 }
 
@@ -53,7 +54,8 @@ TEST_CASE("sgd does what torch's does", "[torch]") {
   options.momentum = GENERATE(0.0, 0.9);
   compare_with(options, [&](const at::Tensor& t, double decay) {
     return std::make_unique<torch::optim::SGD>(
-      std::vector{t}, torch::optim::SGDOptions(options.lr).momentum(options.momentum).weight_decay(decay));
+      std::vector{t},
+      torch::optim::SGDOptions(options.lr).momentum(options.momentum).weight_decay(decay));
   });
 }
 

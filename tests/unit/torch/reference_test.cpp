@@ -26,7 +26,9 @@ class scaled_block final : public block {
 public:
   explicit scaled_block(float factor) : factor_(factor) {}
   std::string name() const override { return "scaled"; }
-  std::vector<parameter_spec> parameters() const override { return {{"w", {3}, {initial::kind::ones}}}; }
+  std::vector<parameter_spec> parameters() const override {
+    return {{"w", {3}, {initial::kind::ones}}};
+  }
   std::vector<tensor_spec> outputs(std::int64_t) const override { return {{{}, true}}; }
   tensors forward(const tensors&, const tensors& w, pass&) const override {
     // sqrt has no finite slope at 0.
@@ -76,10 +78,11 @@ TEST_CASE("the reference gives the same bits each time, and the seed changes the
 TEST_CASE("steps report the digest of the weights that they started from", "[torch]") {
   auto job = small_job();
   std::vector<std::uint64_t> before;
-  auto outcome = must_run(job, [&](const step_info& info, const std::vector<std::uint64_t>& blocks) {
-    CHECK(info.digest_before == core::model_digest(blocks));
-    before.push_back(info.digest_before);
-  });
+  auto outcome =
+    must_run(job, [&](const step_info& info, const std::vector<std::uint64_t>& blocks) {
+      CHECK(info.digest_before == core::model_digest(blocks));
+      before.push_back(info.digest_before);
+    });
   whole_model initial(job);
   std::vector<std::uint64_t> digests;
   for (auto& b : initial.blocks) digests.push_back(b->digest());
@@ -126,7 +129,8 @@ TEST_CASE("clipping bounds the step that plain descent makes", "[torch]") {
 
 TEST_CASE("a value that is not finite stops the job or skips the step", "[torch]") {
   auto job = small_job();
-  auto factor = GENERATE(std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 0.0f);
+  auto factor =
+    GENERATE(std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 0.0f);
   chain model;
   model.push_back(std::make_unique<scaled_block>(factor));
   small_data data(job);
@@ -136,7 +140,8 @@ TEST_CASE("a value that is not finite stops the job or skips the step", "[torch]
     CHECK(outcome.error().code == errc::not_finite);
     CHECK_THAT(outcome.error().text, Catch::Contains("step 1:") && Catch::Contains("\"scaled\""));
     CHECK_THAT(outcome.error().text,
-               Catch::Contains(factor == 0 ? "the gradient of block" : "micro-batch 0: the output of block"));
+               Catch::Contains(factor == 0 ? "the gradient of block"
+                                           : "micro-batch 0: the output of block"));
   }
   SECTION("skip") {
     job.training.on_not_finite = core::not_finite_policy::skip;
@@ -209,7 +214,9 @@ TEST_CASE("samples that cannot be read end the run with an error of the data", "
   struct broken final : dataset {
     std::uint64_t size() const override { return 40; }
     std::uint64_t validation_size() const override { return 0; }
-    micro_batch get(std::span<const std::uint64_t>) const override { throw data_error("file x: gone"); }
+    micro_batch get(std::span<const std::uint64_t>) const override {
+      throw data_error("file x: gone");
+    }
     micro_batch get_validation(std::span<const std::uint64_t>) const override { return {}; }
     std::uint64_t fingerprint() const override { return 0; }
   } data;

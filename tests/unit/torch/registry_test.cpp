@@ -14,7 +14,7 @@ namespace {
 class some_block final : public block {
 public:
   some_block(std::vector<parameter_spec> parameters, std::vector<tensor_spec> outputs)
-      : parameters_(std::move(parameters)), outputs_(std::move(outputs)) {}
+    : parameters_(std::move(parameters)), outputs_(std::move(outputs)) {}
   std::string name() const override { return "some"; }
   std::vector<parameter_spec> parameters() const override { return parameters_; }
   std::vector<tensor_spec> outputs(std::int64_t) const override { return outputs_; }
@@ -55,14 +55,17 @@ void check_fails(const trainer& t, const std::string& kind, const std::string& t
 
 TEST_CASE("an unknown kind is answered with the nearest", "[torch]") {
   trainer t = with_model({{}});
-  check_fails(t, "gpt3", "model.kind = \"gpt3\" is not known; the nearest is \"gpt2\" of \"gpt2\", \"llama\", \"mine\"");
+  check_fails(
+    t, "gpt3",
+    "model.kind = \"gpt3\" is not known; the nearest is \"gpt2\" of \"gpt2\", \"llama\", \"mine\"");
   check_fails(t, "min", "the nearest is \"mine\"");
   core::job_options job;
   job.data.kind = "nanogp";
   auto opened = open_data(t, job);
   REQUIRE_FALSE(opened);
   CHECK(opened.error().code == errc::config);
-  CHECK_THAT(opened.error().text, Catch::Contains("data.kind = \"nanogp\"") && Catch::Contains("\"nanogpt\""));
+  CHECK_THAT(opened.error().text,
+             Catch::Contains("data.kind = \"nanogp\"") && Catch::Contains("\"nanogpt\""));
 }
 
 TEST_CASE("a trainer's model wins over ours of the same name", "[torch]") {
@@ -91,7 +94,9 @@ TEST_CASE("a chain that breaks the rules is refused", "[torch]") {
 
 TEST_CASE("what a factory throws is an error of the job", "[torch]") {
   trainer t;
-  t.models["mine"] = [](const core::model_options&) -> result<chain> { throw std::runtime_error("no such depth"); };
+  t.models["mine"] = [](const core::model_options&) -> result<chain> {
+    throw std::runtime_error("no such depth");
+  };
   t.datasets["mine"] = [](const core::job_options&) -> result<std::unique_ptr<dataset>> {
     throw std::runtime_error("no such table");
   };
@@ -110,19 +115,48 @@ TEST_CASE("a job that does not fit its model or data is refused", "[torch]") {
   REQUIRE(check_job(job, model, data));
   errc code = errc::config;
   std::string text;
-  SECTION("no micro-batches") { job.training.micro_batches = 0; text = "training.micro_batches = 0"; }
-  SECTION("too many") { job.training.micro_batches = 2049; text = "from 1 to 2048"; }
-  SECTION("empty micro-batches") { job.training.micro_batch_size = 0; text = "training.micro_batch_size"; }
-  SECTION("no threads") { job.training.threads = 0; text = "training.threads"; }
-  SECTION("an unknown optimizer") { job.optimizer.name = "adam"; text = "optimizer.name = \"adam\""; }
-  SECTION("beta1 of one") { job.optimizer.beta1 = 1; text = "optimizer.beta1"; }
-  SECTION("beta2 of one") { job.optimizer.beta2 = 1; text = "optimizer.beta2"; }
-  SECTION("negative momentum") { job.optimizer.momentum = -1; text = "optimizer.momentum"; }
-  SECTION("deeper than the model") { job.parallelism.depth = 5; text = "parallelism.depth = 5: the model has 4 blocks"; }
+  SECTION("no micro-batches") {
+    job.training.micro_batches = 0;
+    text = "training.micro_batches = 0";
+  }
+  SECTION("too many") {
+    job.training.micro_batches = 2049;
+    text = "from 1 to 2048";
+  }
+  SECTION("empty micro-batches") {
+    job.training.micro_batch_size = 0;
+    text = "training.micro_batch_size";
+  }
+  SECTION("no threads") {
+    job.training.threads = 0;
+    text = "training.threads";
+  }
+  SECTION("an unknown optimizer") {
+    job.optimizer.name = "adam";
+    text = "optimizer.name = \"adam\"";
+  }
+  SECTION("beta1 of one") {
+    job.optimizer.beta1 = 1;
+    text = "optimizer.beta1";
+  }
+  SECTION("beta2 of one") {
+    job.optimizer.beta2 = 1;
+    text = "optimizer.beta2";
+  }
+  SECTION("negative momentum") {
+    job.optimizer.momentum = -1;
+    text = "optimizer.momentum";
+  }
+  SECTION("deeper than the model") {
+    job.parallelism.depth = 5;
+    text = "parallelism.depth = 5: the model has 4 blocks";
+  }
   SECTION("too few samples") {
     job.training.micro_batch_size = 7;
     code = errc::data;
-    text = "has 40 samples, and one step needs training.micro_batches (6) times training.micro_batch_size (7) = 42";
+    text =
+      "has 40 samples, and one step needs training.micro_batches (6) times "
+      "training.micro_batch_size (7) = 42";
   }
   SECTION("nothing to validate with") {
     job.data.validation_fraction = 0;

@@ -60,6 +60,7 @@ core::admission recording_sink::admit(node_id from, const core::frame_header& he
   if (given.what == answer::refuse) given.reason = "the test says no";
   lock.lock();
   ++admits_;
+  if (!first_room_ && given.into.owner) first_room_ = given.into.owner;
   changed_.notify_all();
   return given;
 }
@@ -114,6 +115,11 @@ std::vector<recording_sink::arrival> recording_sink::arrivals() const {
 std::size_t recording_sink::broken_count() const {
   std::lock_guard lock(mutex_);
   return broken_.size();
+}
+
+bool recording_sink::first_room_is_free() const {
+  std::lock_guard lock(mutex_);
+  return first_room_ && first_room_->expired();
 }
 
 void recording_sink::forget() {

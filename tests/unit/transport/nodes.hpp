@@ -56,6 +56,8 @@ public:
   std::optional<error> wait_broken(std::uint64_t node);
   std::vector<arrival> arrivals() const;
   std::size_t broken_count() const;
+  /// Whether nobody holds the memory that was given first.
+  bool first_room_is_free() const;
   void forget();
 
 private:
@@ -73,6 +75,7 @@ private:
   std::vector<std::pair<node_id, error>> broken_;
   std::vector<view_id> opened_;
   std::size_t admits_ = 0;
+  std::optional<std::weak_ptr<void>> first_room_;
 };
 
 struct node {

@@ -283,3 +283,27 @@ TEST_CASE("a peer that dies in the middle of a frame is broken", "[transport][tc
   REQUIRE(why);
   CHECK(why->code == errc::unreachable);
 }
+
+TEST_CASE("a halt lets go of the memory of a frame that is stuck half-way", "[transport][tcp]") {
+  tcp_world world;
+  auto bob = world.make(2);
+  core::member nine{{{9}, {1}}, {"127.0.0.1", 0, raw_listener().port()}};
+  bob->open(1, {nine});
+  raw_peer peer(bob->plane->port());
+  REQUIRE(peer.greet(hello_from(9)));
+  peer.write(encode(header_of(1, frame_kind::activation, 0, 1000)));
+  peer.write(std::string(500, 'a'));
+  REQUIRE(bob->sink.wait_admits(1));
+  bob->plane->halt();
+  bob->open(2, {nine});
+  // The rest comes late and is skipped, whatever it is; the connection goes on.
+  peer.write(std::string(508, 'b'));
+  peer.write(encode(header_of(2, frame_kind::activation, 1, 0)));
+  std::array<std::byte, 8> hash;
+  put(hash, 0, hash_of({}));
+  peer.write(hash);
+  REQUIRE(bob->sink.wait_arrivals(1));
+  CHECK(bob->sink.arrivals()[0].header.micro_batch == 1);
+  CHECK(bob->sink.first_room_is_free());
+  CHECK(bob->sink.broken_count() == 0);
+}

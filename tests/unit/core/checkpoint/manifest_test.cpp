@@ -70,7 +70,8 @@ TEST_CASE("a checkpoint is whole when all its parts are there", "[core][checkpoi
   for (block_index b = 0; b < 3; ++b) CHECK((*whole)[b].block == b);
 }
 
-TEST_CASE("two generations are gathered side by side, an older one is dropped", "[core][checkpoint]") {
+TEST_CASE("two generations are gathered side by side, an older one is dropped",
+          "[core][checkpoint]") {
   part_collector c(2);
   CHECK_FALSE(c.add(parts(5, {0})));
   CHECK_FALSE(c.add(parts(6, {0})));
@@ -81,7 +82,8 @@ TEST_CASE("two generations are gathered side by side, an older one is dropped", 
   CHECK(c.add(parts(7, {1})));
 }
 
-TEST_CASE("a writer's failure drops its generation, which may be tried again", "[core][checkpoint]") {
+TEST_CASE("a writer's failure drops its generation, which may be tried again",
+          "[core][checkpoint]") {
   part_collector c(2);
   CHECK_FALSE(c.add(parts(5, {0})));
   CHECK_FALSE(c.add(parts(5, {}, "the disk is full")));

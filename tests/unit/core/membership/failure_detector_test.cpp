@@ -25,7 +25,8 @@ struct night_watch {
   time_point now{10s};
   std::uint32_t action = 0;
 
-  std::vector<health_change> pass(nanoseconds duration, std::vector<sender> calling = {}, bool moving = true) {
+  std::vector<health_change> pass(nanoseconds duration, std::vector<sender> calling = {},
+                                  bool moving = true) {
     std::vector<health_change> all;
     for (auto end = now + duration; now < end;) {
       now += 200ms;
@@ -45,7 +46,8 @@ TEST_CASE("a node that keeps calling and moving stays alive", "[core][membership
   CHECK(night.pass(60s, {ann}).empty());
 }
 
-TEST_CASE("a silent node is first suspect, then dead, and the others are neither", "[core][membership]") {
+TEST_CASE("a silent node is first suspect, then dead, and the others are neither",
+          "[core][membership]") {
   night_watch night;
   REQUIRE(night.detector.watch(ann, night.now));
   REQUIRE(night.detector.watch(bob, night.now));
@@ -67,7 +69,8 @@ TEST_CASE("a suspect that says anything is alive again", "[core][membership]") {
   CHECK(night.detector.tick(night.now).at(0).now_is == health::alive);
 }
 
-TEST_CASE("a node that calls but does not move is stuck, and is not when it moves", "[core][membership]") {
+TEST_CASE("a node that calls but does not move is stuck, and is not when it moves",
+          "[core][membership]") {
   night_watch night;
   REQUIRE(night.detector.watch(ann, night.now));
   night.pass(2s, {ann});

@@ -37,8 +37,8 @@ TEST_CASE("the parts of a pause are in their order and add up", "[core][morph]")
   CHECK(timing->agree == 40ms);
   CHECK(timing->rewire == 10ms);
   CHECK(timing->move == 40ms);
-  CHECK(timing->redo == 10ms);   // 110 ms since the commit, less a step of 100 ms
-  CHECK(timing->pause == 160ms); // 260 ms from step 5 to step 6, less a step
+  CHECK(timing->redo == 10ms);    // 110 ms since the commit, less a step of 100 ms
+  CHECK(timing->pause == 160ms);  // 260 ms from step 5 to step 6, less a step
   CHECK(timing->lost == 1);
   CHECK(timing->joined == 1);
   CHECK(timing->moved_blocks == 4);
@@ -58,7 +58,8 @@ TEST_CASE("a morph ends only beyond the last decided step", "[core][morph]") {
   CHECK(timing->from == step_id{3});
 }
 
-TEST_CASE("a loss on top of a planned change makes it a loss, from the first beginning", "[core][morph]") {
+TEST_CASE("a loss on top of a planned change makes it a loss, from the first beginning",
+          "[core][morph]") {
   auto clock = trained_until(5);
   clock.begin(at(510), {}, true);
   clock.begin(at(540), at(530), false);

@@ -9,7 +9,6 @@ using namespace shoal::core;
 
 namespace {
 
-
 verdict word_on(std::uint64_t step) {
   verdict v;
   v.step = {step};
@@ -35,7 +34,8 @@ standing with_sums(standing s) {
 
 recovery_line find(std::vector<standing> standings, std::vector<step_id> checkpoints = {},
                    std::vector<distrust> distrusted = {}) {
-  return find_recovery_line({3, std::move(standings), std::move(checkpoints), std::move(distrusted)});
+  return find_recovery_line(
+    {3, std::move(standings), std::move(checkpoints), std::move(distrusted)});
 }
 
 std::vector<node_id> nodes(std::initializer_list<std::uint64_t> ids) {
@@ -117,7 +117,8 @@ TEST_CASE("a checkpoint of the very step fills in what is missing", "[core][morp
   CHECK(line.holders[2].empty());
 }
 
-TEST_CASE("a straggler that is a step ahead alone does not throw the others back", "[core][morph]") {
+TEST_CASE("a straggler that is a step ahead alone does not throw the others back",
+          "[core][morph]") {
   // Node 3 was cut off as its view decided step 8; the rest has begun the round anew since.
   auto line = find({at_step(1, 7, {0, 1}), at_step(2, 7, {2}), at_step(3, 8, {0})}, {{5}});
   CHECK(line.meet == step_id{7});
@@ -226,7 +227,8 @@ TEST_CASE("a source that failed before comes last", "[core][morph]") {
 
 TEST_CASE("only those who have to roll forward are given the verdict", "[core][morph]") {
   auto input = two_replicas();
-  input.line = find({with_sums(at_step(1, 6, {0, 1, 2})), at_step(2, 7, {0, 1, 2}), at_step(3, 6, {0, 1, 2})});
+  input.line =
+    find({with_sums(at_step(1, 6, {0, 1, 2})), at_step(2, 7, {0, 1, 2}), at_step(3, 6, {0, 1, 2})});
   auto made = make_prepares(input);
   CHECK(of(made, 1).roll_forward);
   CHECK_FALSE(of(made, 2).roll_forward);

@@ -11,8 +11,8 @@
 namespace shoal::core::test {
 
 /// One replica as deep as there are nodes, at most three blocks; too few below nodes_min.
-inline result<plan_result> deep(const plan_profile&, const std::vector<plan_node>& nodes, const layout&,
-                         const job_options& job) {
+inline result<plan_result> deep(const plan_profile&, const std::vector<plan_node>& nodes,
+                                const layout&, const job_options& job) {
   if (nodes.size() < job.parallelism.nodes_min) return error{errc::too_few_nodes, "too few"};
   plan_result made;
   replica chain{{}, {0, job.training.micro_batches}};
@@ -110,7 +110,8 @@ struct supervisor_lab {
     r.view = s->status().view;
     say(n, r);
   }
-  decided word(std::uint64_t lead, std::uint64_t step, decision what = decision::apply, bool last = false) {
+  decided word(std::uint64_t lead, std::uint64_t step, decision what = decision::apply,
+               bool last = false) {
     decided d;
     d.from = {{lead}, {1}};
     d.what.view = s->status().view;

@@ -73,7 +73,8 @@ TEST_CASE("a new supervisor adopts a view that trains, without a word to anyone"
   CHECK(l.s->status().step == step_id{3});
 }
 
-TEST_CASE("a new supervisor waits for the members that are under way before it halts", "[core][morph]") {
+TEST_CASE("a new supervisor waits for the members that are under way before it halts",
+          "[core][morph]") {
   lab old;
   old.run_two();
   lab l;
@@ -92,7 +93,8 @@ TEST_CASE("a new supervisor waits for the members that are under way before it h
   CHECK(l.state() == job_state::halting);
 }
 
-TEST_CASE("a view with none of the old members waits until those are known to be dead", "[core][morph]") {
+TEST_CASE("a view with none of the old members waits until those are known to be dead",
+          "[core][morph]") {
   lab l;
   l.run_two();
   l.pass(1200ms);  // both fall silent; they may be alive behind a cut cable
@@ -118,7 +120,8 @@ TEST_CASE("a view with none of the old members waits until those are known to be
   CHECK(at_once + l.sent<prepare>().size() == 1);
 }
 
-TEST_CASE("a member that does not train what it was told to is asked where it stands", "[core][morph]") {
+TEST_CASE("a member that does not train what it was told to is asked where it stands",
+          "[core][morph]") {
   lab l;
   l.run_two();
   l.seen.clear();
@@ -147,7 +150,8 @@ TEST_CASE("each heartbeat renews the lease", "[core][morph]") {
   CHECK(l.sent<lease>().at(1).view == l.s->status().view);
 }
 
-TEST_CASE("a returning node keeps its name; another process under that name gets a new life", "[core][morph]") {
+TEST_CASE("a returning node keeps its name; another process under that name gets a new life",
+          "[core][morph]") {
   lab l;
   l.start();
   l.join(1);

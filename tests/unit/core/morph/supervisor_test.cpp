@@ -70,7 +70,8 @@ TEST_CASE("a hello that comes twice is answered alike", "[core][morph]") {
   CHECK(l.s->status().nodes.size() == 1);
 }
 
-TEST_CASE("a lost node: the survivor halts, takes over, and goes on from the newest step", "[core][morph]") {
+TEST_CASE("a lost node: the survivor halts, takes over, and goes on from the newest step",
+          "[core][morph]") {
   lab l;
   l.run_two();
   l.say(1, l.word(1, 1));
@@ -82,7 +83,7 @@ TEST_CASE("a lost node: the survivor halts, takes over, and goes on from the new
   CHECK(l.sent<prepare>().empty());  // others may be dying in this moment
   l.pass(100ms, {1});
   auto plan = l.sent<prepare>().at(1);
-  CHECK(plan.step == step_id{0});    // nobody has blocks 1 and 2 at step 1
+  CHECK(plan.step == step_id{0});  // nobody has blocks 1 and 2 at step 1
   CHECK(plan.missing.size() == 3);
   l.is_ready(1);
   CHECK(l.state() == job_state::running);
@@ -108,7 +109,8 @@ TEST_CASE("several losses within the gathering time are one morph", "[core][morp
   l.job.nodes.local = 3;
   l.start();
   for (auto n : {1, 2, 3}) l.join(static_cast<std::uint64_t>(n));
-  for (auto n : {1, 2, 3}) l.say(static_cast<std::uint64_t>(n), l.stands(static_cast<std::uint64_t>(n)));
+  for (auto n : {1, 2, 3})
+    l.say(static_cast<std::uint64_t>(n), l.stands(static_cast<std::uint64_t>(n)));
   l.pass(75ms, {1, 2, 3});
   for (auto n : {1, 2, 3}) l.is_ready(static_cast<std::uint64_t>(n));
   auto before = l.s->status().view;
@@ -280,7 +282,8 @@ TEST_CASE("a damaged checkpoint is not used again", "[core][morph]") {
   l.say(2, l.stands(2));
   l.pass(75ms);
   CHECK(l.sent<prepare>().at(1).checkpoint == step_id{4});
-  failed f{{{1}, {1}}, l.s->status().view, static_cast<std::uint8_t>(errc::damaged), "bad hash", {}, {4}};
+  failed f{{{1}, {1}}, l.s->status().view, static_cast<std::uint8_t>(errc::damaged), "bad hash", {},
+           {4}};
   l.say(1, f);
   l.say(1, l.stands(1));
   l.say(2, l.stands(2));

@@ -83,7 +83,8 @@ TEST_CASE("a coordinator joins its stages' reports in chain order for the lead",
   CHECK(joint.losses.size() == 2);
 }
 
-TEST_CASE("the lead decides when all stages of all replicas have their sums, and not before", "[core][step]") {
+TEST_CASE("the lead decides when all stages of all replicas have their sums, and not before",
+          "[core][step]") {
   auto lead = waiting_lead();
   auto actions = lead.step(noon, second_replica());
   auto coordinators = all<tell_coordinator>(actions);
@@ -155,7 +156,8 @@ TEST_CASE("replicas that hold other bits are named, and nothing is decided", "[c
   CHECK(d.odd == std::vector<node_id>{{2}, {3}});  // one against one
 }
 
-TEST_CASE("a value that is not finite stops the job or skips the step, as the job says", "[core][step]") {
+TEST_CASE("a value that is not finite stops the job or skips the step, as the job says",
+          "[core][step]") {
   for (auto policy : {not_finite_policy::stop, not_finite_policy::skip}) {
     auto o = options_of(0);
     o.job.training.on_not_finite = policy;
@@ -223,7 +225,9 @@ TEST_CASE("a round that is decided again is decided alike", "[core][step]") {
 TEST_CASE("a norm that overflows is not finite", "[core][step]") {
   job_options job;
   job.training.micro_batches = 1;
-  auto made = judge(job, {{1}, {1.0}, {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()}, {}});
+  auto made = judge(
+    job,
+    {{1}, {1.0}, {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()}, {}});
   CHECK(made.what.what == decision::abort);
   CHECK_FALSE(made.offence);
 }

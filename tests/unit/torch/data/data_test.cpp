@@ -40,7 +40,8 @@ std::string counting(std::size_t count, T from = 0) {
   return bytes_of(values);
 }
 
-std::string llmc(std::int32_t magic, std::int32_t version, std::int32_t count, const std::string& tokens) {
+std::string llmc(std::int32_t magic, std::int32_t version, std::int32_t count,
+                 const std::string& tokens) {
   std::vector<std::int32_t> header(256);
   header[0] = magic;
   header[1] = version;
@@ -100,12 +101,14 @@ TEST_CASE("the last part of the tokens is the validation split", "[torch][data]"
   auto data = open(job);
   CHECK(data->size() == 7);  // tokens 0..29
   REQUIRE(data->validation_size() == 2);
-  CHECK(values(data->get_validation(std::vector<std::uint64_t>{1}).inputs) == tokens{34, 35, 36, 37});
+  CHECK(values(data->get_validation(std::vector<std::uint64_t>{1}).inputs) ==
+        tokens{34, 35, 36, 37});
   job.data.validation_fraction = 0.05;  // two tokens: no sample
   CHECK(open(job)->validation_size() == 0);
 }
 
-TEST_CASE("a text folder is its files in order of name, without indexes, links and folders", "[torch][data]") {
+TEST_CASE("a text folder is its files in order of name, without indexes, links and folders",
+          "[torch][data]") {
   folder f;
   f.put("b", "efgh");
   f.put("a", "abcd");
@@ -152,21 +155,46 @@ TEST_CASE("bad data are one clear error", "[torch][data]") {
   auto tokens16 = counting<std::uint16_t>(20);
   std::string kind = "text", path, text;
   errc code = errc::data;
-  SECTION("no path") { code = errc::config; text = "data.path is not set"; }
-  SECTION("missing") { path = (f.path / "none").string(); text = "does not exist; correct data.path"; }
-  SECTION("missing folder") { path = (f.path / "none/x.bin").string(); kind = "llmc"; text = "does not exist"; }
-  SECTION("empty") { path = f.put("e", ""); text = "is empty"; }
-  SECTION("an empty folder") { path = f.path.string(); text = "holds no text file"; }
-  SECTION("a folder without bins") { f.put("a.txt", "abc"); path = f.path.string(); kind = "llmc"; text = "holds no *.bin"; }
-  SECTION("a device") { path = "/dev/null"; text = "not a regular file"; }
-  SECTION("short") { path = f.put("s", "abcd"); text = "has 4 tokens to train on, and one sample of model.seq_len = 4 needs 5"; }
-  SECTION("odd bytes") { path = f.put("o.bin", "abc"); kind = "nanogpt"; text = "odd number of bytes (3)"; }
-  SECTION("no header") { path = f.put("h.bin", tokens16); kind = "llmc"; text = "has 40 bytes, an llm.c header has 1024"; }
-  SECTION("foreign magic") { path = f.put("h.bin", llmc(1, 1, 20, tokens16)); kind = "llmc"; text = "begins with 1, not with an llm.c magic"; }
-  SECTION("foreign version") { path = f.put("h.bin", llmc(20240520, 2, 20, tokens16)); kind = "llmc"; text = "header has version 2, version 1"; }
-  SECTION("cut off") { path = f.put("h.bin", llmc(20240520, 1, 21, tokens16)); kind = "llmc"; text = "promises 21 tokens, 1066 bytes in all, and it has 1064"; }
-  SECTION("too long") { path = f.put("h.bin", llmc(20240520, 1, 19, tokens16)); kind = "llmc"; text = "promises 19 tokens"; }
-  SECTION("negative count") { path = f.put("h.bin", llmc(20240520, 1, -1, "")); kind = "llmc"; text = "promises -1 tokens"; }
+  SECTION("no path") {
+    code = errc::config;
+    text = "data.path is not set";
+  }
+  SECTION("missing") {
+    path = (f.path / "none").string();
+    text = "does not exist; correct data.path";
+  }
+  SECTION("missing folder") {
+    path = (f.path / "none/x.bin").string();
+    kind = "llmc";
+    text = "does not exist";
+  }
+  SECTION("empty") {
+    path = f.put("e", "");
+    text = "is empty";
+  }
+  SECTION("an empty folder") {
+    path = f.path.string();
+    text = "holds no text file";
+  }
+  SECTION("a folder without bins") {
+    f.put("a.txt", "abc");
+    path = f.path.string();
+    kind = "llmc";
+    text = "holds no *.bin";
+  }
+  SECTION("a device") {
+    path = "/dev/null";
+    text = "not a regular file";
+  }
+  SECTION("short") {
+    path = f.put("s", "abcd");
+    text = "has 4 tokens to train on, and one sample of model.seq_len = 4 needs 5";
+  }
+  SECTION("odd bytes") {
+    path = f.put("o.bin", "abc");
+    kind = "nanogpt";
+    text = "odd number of bytes (3)";
+  }
   SECTION("beyond the vocabulary") {
     path = f.put("v.bin", counting<std::uint16_t>(10, 995));
     kind = "nanogpt";
@@ -190,6 +218,47 @@ TEST_CASE("bad data are one clear error", "[torch][data]") {
     ::chmod(path.c_str(), 0);
     code = errc::no_permission;
     text = "make it readable";
+  }
+  auto opened = open_data({}, job_on(path, kind));
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().code == code);
+  CHECK_THAT(opened.error().text, Catch::Contains(text));
+}
+
+TEST_CASE("an llm.c file that does not say what it holds is one clear error", "[torch][data]") {
+  folder f;
+  auto tokens16 = counting<std::uint16_t>(20);
+  std::string kind = "text", path, text;
+  errc code = errc::data;
+  SECTION("no header") {
+    path = f.put("h.bin", tokens16);
+    kind = "llmc";
+    text = "has 40 bytes, an llm.c header has 1024";
+  }
+  SECTION("foreign magic") {
+    path = f.put("h.bin", llmc(1, 1, 20, tokens16));
+    kind = "llmc";
+    text = "begins with 1, not with an llm.c magic";
+  }
+  SECTION("foreign version") {
+    path = f.put("h.bin", llmc(20240520, 2, 20, tokens16));
+    kind = "llmc";
+    text = "header has version 2, version 1";
+  }
+  SECTION("cut off") {
+    path = f.put("h.bin", llmc(20240520, 1, 21, tokens16));
+    kind = "llmc";
+    text = "promises 21 tokens, 1066 bytes in all, and it has 1064";
+  }
+  SECTION("too long") {
+    path = f.put("h.bin", llmc(20240520, 1, 19, tokens16));
+    kind = "llmc";
+    text = "promises 19 tokens";
+  }
+  SECTION("negative count") {
+    path = f.put("h.bin", llmc(20240520, 1, -1, ""));
+    kind = "llmc";
+    text = "promises -1 tokens";
   }
   auto opened = open_data({}, job_on(path, kind));
   REQUIRE_FALSE(opened);
@@ -234,7 +303,8 @@ TEST_CASE("the fingerprint is that of contents, not of names", "[torch][data]") 
   CHECK(open(longer)->fingerprint() != print);
 }
 
-TEST_CASE("large data are sampled for the fingerprint, from the first byte to the last", "[torch][data]") {
+TEST_CASE("large data are sampled for the fingerprint, from the first byte to the last",
+          "[torch][data]") {
   folder f;
   auto path = f.put("large", "abc");
   constexpr std::uint64_t size = (std::uint64_t{1} << 30) + 12345;

@@ -70,7 +70,8 @@ vec rms_norm(const vec& x, const vec& weight) {
   double square = 0;
   for (double v : x) square += v * v / static_cast<double>(x.size());
   vec y;
-  for (std::size_t i = 0; i < x.size(); ++i) y.push_back(x[i] / std::sqrt(square + 1e-5) * weight[i]);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    y.push_back(x[i] / std::sqrt(square + 1e-5) * weight[i]);
   return y;
 }
 
@@ -89,7 +90,8 @@ rows attention(const rows& q, const rows& k, const rows& v, std::size_t heads, s
         sum += p.back();
       }
       for (std::size_t s = 0; s <= t; ++s)
-        for (std::size_t i = 0; i < d; ++i) out[t][h * d + i] += p[s] / sum * v[s][h / share * d + i];
+        for (std::size_t i = 0; i < d; ++i)
+          out[t][h * d + i] += p[s] / sum * v[s][h / share * d + i];
     }
   return out;
 }
@@ -140,7 +142,8 @@ void rotate(vec& x, std::size_t heads, std::size_t position) {
     }
 }
 
-rows llama_layer(const weights& w, const std::string& h, rows x, std::size_t heads, std::size_t kv) {
+rows llama_layer(const weights& w, const std::string& h, rows x, std::size_t heads,
+                 std::size_t kv) {
   rows q, k, v;
   for (std::size_t t = 0; t < x.size(); ++t) {
     auto n = rms_norm(x[t], w(h + "input_layernorm.weight"));
@@ -156,7 +159,8 @@ rows llama_layer(const weights& w, const std::string& h, rows x, std::size_t hea
     auto n = rms_norm(x[t], w(h + "post_attention_layernorm.weight"));
     auto gate = times_out_in(w(h + "mlp.gate_proj.weight"), n);
     auto up = times_out_in(w(h + "mlp.up_proj.weight"), n);
-    for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+    for (std::size_t i = 0; i < gate.size(); ++i)
+      gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
     x[t] = plus(x[t], times_out_in(w(h + "mlp.down_proj.weight"), gate));
   }
   return x;
@@ -184,9 +188,10 @@ using layer_function = std::function<rows(const weights&, std::size_t number, ro
 using head_function = std::function<vec(const weights&, const vec&)>;
 
 /// Mean over all tokens of the batch of the loss that loops give.
-double loss_by_loops(const whole_model& m, const micro_batch& batch,
-                     const std::function<vec(const weights&, std::size_t token, std::size_t at)>& embed,
-                     const layer_function& layer, const head_function& logits) {
+double loss_by_loops(
+  const whole_model& m, const micro_batch& batch,
+  const std::function<vec(const weights&, std::size_t token, std::size_t at)>& embed,
+  const layer_function& layer, const head_function& logits) {
   weights w(m);
   double sum = 0;
   for (std::int64_t s = 0; s < batch.inputs.size(0); ++s) {
@@ -268,7 +273,7 @@ TEST_CASE("dropout keeps the mean and drops the asked share", "[torch]") {
   auto dropped = m.blocks[0]->forward({}, &batch, step_id{1}, 0).outputs[0].detach();
   auto whole = m.blocks[0]->validate({}, &batch)[0];
   auto zeros = 1.0 - static_cast<double>(dropped.count_nonzero().item<std::int64_t>()) /
-                         static_cast<double>(dropped.numel());
+                       static_cast<double>(dropped.numel());
   CHECK(zeros == Approx(0.25).margin(0.02));
   auto kept = dropped.ne(0);
   CHECK(at::allclose(dropped.masked_select(kept), whole.masked_select(kept) / 0.75));

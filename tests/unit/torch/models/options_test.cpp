@@ -11,17 +11,51 @@ TEST_CASE("a wrong [model] table is an error that names the key", "[torch]") {
   bool llama = o.kind == "llama";
   CAPTURE(o.kind);
   std::string key;
-  SECTION("no layers") { o.layers = 0; key = "model.layers = 0"; }
-  SECTION("too many layers") { o.layers = 511; key = "model.layers = 511: at most 510"; }
-  SECTION("no dim") { o.dim = 0; key = "model.dim = 0"; }
-  SECTION("no heads") { o.heads = 0; key = "model.heads = 0"; }
-  SECTION("heads do not divide dim") { o.heads = 3; key = "model.dim = 16: is not a multiple of model.heads = 3"; }
-  SECTION("no vocabulary") { o.vocab_size = 0; key = "model.vocab_size = 0"; }
-  SECTION("no sequence") { o.seq_len = 0; key = "model.seq_len = 0"; }
-  SECTION("dropout of everything") { o.dropout = 1; key = "model.dropout = 1"; }
-  SECTION("negative dropout") { o.dropout = -0.1; key = "model.dropout = -0.1"; }
-  SECTION("dropout that is no number") { o.dropout = NAN; key = "model.dropout"; }
-  SECTION("kv_heads that do not divide heads") { o.heads = 4; o.kv_heads = 3; key = "model.kv_heads = 3"; }
+  SECTION("no layers") {
+    o.layers = 0;
+    key = "model.layers = 0";
+  }
+  SECTION("too many layers") {
+    o.layers = 511;
+    key = "model.layers = 511: at most 510";
+  }
+  SECTION("no dim") {
+    o.dim = 0;
+    key = "model.dim = 0";
+  }
+  SECTION("no heads") {
+    o.heads = 0;
+    key = "model.heads = 0";
+  }
+  SECTION("heads do not divide dim") {
+    o.heads = 3;
+    key = "model.dim = 16: is not a multiple of model.heads = 3";
+  }
+  SECTION("no vocabulary") {
+    o.vocab_size = 0;
+    key = "model.vocab_size = 0";
+  }
+  SECTION("no sequence") {
+    o.seq_len = 0;
+    key = "model.seq_len = 0";
+  }
+  SECTION("dropout of everything") {
+    o.dropout = 1;
+    key = "model.dropout = 1";
+  }
+  SECTION("negative dropout") {
+    o.dropout = -0.1;
+    key = "model.dropout = -0.1";
+  }
+  SECTION("dropout that is no number") {
+    o.dropout = NAN;
+    key = "model.dropout";
+  }
+  SECTION("kv_heads that do not divide heads") {
+    o.heads = 4;
+    o.kv_heads = 3;
+    key = "model.kv_heads = 3";
+  }
   SECTION("heads of odd size") {
     if (!llama) return;
     o.dim = 6;
@@ -41,7 +75,8 @@ TEST_CASE("parameters have Hugging Face's names and shapes", "[torch]") {
   REQUIRE(model.size() == 4);
   shapes found;
   for (auto b : {0, 2, 3})
-    for (auto& p : model[static_cast<std::size_t>(b)]->parameters()) found.emplace_back(p.name, p.shape);
+    for (auto& p : model[static_cast<std::size_t>(b)]->parameters())
+      found.emplace_back(p.name, p.shape);
   auto l = std::string("model.layers.1.");
   CHECK(found == shapes{{"model.embed_tokens.weight", {12, 16}},
                         {l + "input_layernorm.weight", {16}},
@@ -58,7 +93,8 @@ TEST_CASE("parameters have Hugging Face's names and shapes", "[torch]") {
 }
 
 TEST_CASE("llama's hidden size is 8/3 of dim rounded up to 32", "[torch]") {
-  auto [dim, hidden] = GENERATE(table<std::uint32_t, std::int64_t>({{12, 32}, {24, 64}, {36, 96}, {128, 352}, {4096, 10944}}));
+  auto [dim, hidden] = GENERATE(
+    table<std::uint32_t, std::int64_t>({{12, 32}, {24, 64}, {36, 96}, {128, 352}, {4096, 10944}}));
   auto o = small_job("llama").model;
   o.dim = dim;
   CHECK(must_make(o)[1]->parameters()[6].shape[0] == hidden);

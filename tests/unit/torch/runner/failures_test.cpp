@@ -31,7 +31,9 @@ public:
       if (s == bad_) throw std::runtime_error("sample is torn");
     return whole_.get(samples);
   }
-  micro_batch get_validation(std::span<const std::uint64_t> s) const override { return whole_.get_validation(s); }
+  micro_batch get_validation(std::span<const std::uint64_t> s) const override {
+    return whole_.get_validation(s);
+  }
   std::uint64_t fingerprint() const override { return 2; }
 
 private:
@@ -39,8 +41,10 @@ private:
   std::uint64_t bad_;
 };
 
-std::vector<std::uint64_t> samples_of(const core::job_options& job, step_id step, micro_batch_index g) {
-  return core::samples_of({job.seed, 40, job.training.micro_batches, job.training.micro_batch_size}, step, g);
+std::vector<std::uint64_t> samples_of(const core::job_options& job, step_id step,
+                                      micro_batch_index g) {
+  return core::samples_of({job.seed, 40, job.training.micro_batches, job.training.micro_batch_size},
+                          step, g);
 }
 
 /// A checkpoint of step 2 with initial values, changed by `change`.
@@ -64,7 +68,8 @@ const auto two_replicas = make_layout({{{{1, 4}}, 3}, {{{2, 4}}, 3}});
 
 /// Three nodes of which 1 and 2 hold all blocks at step 1.
 struct holders_and_newcomer {
-  explicit holders_and_newcomer(core::job_options j = job_of()) : job(std::move(j)), expected(job), nodes(job) {
+  explicit holders_and_newcomer(core::job_options j = job_of())
+    : job(std::move(j)), expected(job), nodes(job) {
     for (auto n : {1, 2, 3}) nodes.add(static_cast<std::uint64_t>(n));
     nodes.enter(two_replicas, {});
     nodes.decide(nodes.judge_round(expected));
@@ -106,13 +111,21 @@ TEST_CASE("a frame that nobody owes breaks the connection and the round", "[torc
   nodes.enter(two_stages, {});
   nodes.judge_round(expected);
   nodes.network().forge({2}, {1},
-                        {.view = nodes.view(), .step = {1}, .kind = core::frame_kind::gradient, .block = 2,
-                         .micro_batch = 0, .part = 7, .scalar = core::scalar_kind::f32, .shape = {1}, .bytes = 4},
+                        {.view = nodes.view(),
+                         .step = {1},
+                         .kind = core::frame_kind::gradient,
+                         .block = 2,
+                         .micro_batch = 0,
+                         .part = 7,
+                         .scalar = core::scalar_kind::f32,
+                         .shape = {1},
+                         .bytes = 4},
                         std::vector<std::byte>(4));
   CHECK(nodes.wait_for<core::runner_failed>(1).suspect.value == 2);
   CHECK(nodes.wait_for<core::runner_failed>(2).suspect.value == 1);
   REQUIRE(nodes.network().complaints().size() == 1);
-  CHECK_THAT(nodes.network().complaints()[0], Catch::Contains("gradient of block 2") && Catch::Contains("part 7"));
+  CHECK_THAT(nodes.network().complaints()[0],
+             Catch::Contains("gradient of block 2") && Catch::Contains("part 7"));
 }
 
 TEST_CASE("a layout that does not fit the model is refused", "[torch][runner]") {
@@ -129,7 +142,8 @@ TEST_CASE("a layout that does not fit the model is refused", "[torch][runner]") 
 
 TEST_CASE("a loss that is not finite is named by micro-batch and block", "[torch][runner]") {
   auto job = job_of();
-  job.training.on_not_finite = GENERATE(core::not_finite_policy::skip, core::not_finite_policy::stop);
+  job.training.on_not_finite =
+    GENERATE(core::not_finite_policy::skip, core::not_finite_policy::stop);
   fleet nodes(job);
   for (auto n : {1, 2}) nodes.add(static_cast<std::uint64_t>(n));
   // Only the embedding of a token that some micro-batch is the first to use.
@@ -146,7 +160,8 @@ TEST_CASE("a loss that is not finite is named by micro-batch and block", "[torch
         break;
       }
   put_checkpoint(nodes, [&](block_runtime& block) {
-    if (block.index() == 0) parameter(block, 0)[16 * token] = std::numeric_limits<float>::quiet_NaN();
+    if (block.index() == 0)
+      parameter(block, 0)[16 * token] = std::numeric_limits<float>::quiet_NaN();
   });
   nodes.enter(two_stages, {2}, true);
   core::round_facts facts;
@@ -184,7 +199,8 @@ TEST_CASE("a sample that cannot be read is an error of the data", "[torch][runne
   nodes.enter(make_layout({{{{1, 4}}, 6}}), {});
   auto failed = nodes.wait_for<core::runner_failed>(1);
   CHECK(failed.why.code == errc::data);
-  CHECK_THAT(failed.why.text, Catch::Contains("micro-batch 4") && Catch::Contains("sample is torn"));
+  CHECK_THAT(failed.why.text,
+             Catch::Contains("micro-batch 4") && Catch::Contains("sample is torn"));
   nodes.at(1).halt();
   CHECK(nodes.wait_for<core::runner_halted>(1).now.blocks.size() == 4);
 }
@@ -210,7 +226,8 @@ TEST_CASE("state with another digest than its source says is not used", "[torch]
   holders_and_newcomer start;
   auto& nodes = start.nodes;
   nodes.network().distort([](node_id from, const core::frame_header& h, std::byte* data) {
-    if (h.kind == core::frame_kind::state && from.value == 1 && h.block == 2 && h.part == 1) data[0] ^= std::byte{1};
+    if (h.kind == core::frame_kind::state && from.value == 1 && h.block == 2 && h.part == 1)
+      data[0] ^= std::byte{1};
   });
   auto plans = nodes.plan(newcomer_alone, {1});
   for (auto& m : plans.at(3).missing) REQUIRE((m.holders == std::vector<node_id>{{1}, {2}}));
@@ -265,7 +282,8 @@ TEST_CASE("the last source that breaks is the suspect", "[torch][runner]") {
   CHECK(failed.why.code == errc::unreachable);
 }
 
-TEST_CASE("a member of the layout that cannot be reached fails the preparation", "[torch][runner]") {
+TEST_CASE("a member of the layout that cannot be reached fails the preparation",
+          "[torch][runner]") {
   fleet nodes(job_of());
   for (auto n : {1, 2}) nodes.add(static_cast<std::uint64_t>(n));
   auto plans = nodes.plan(two_stages, {});

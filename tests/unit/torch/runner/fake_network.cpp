@@ -18,7 +18,8 @@ bool is_bulk(core::frame_kind kind) {
 
 std::uint64_t hash_of(const std::byte* data, std::size_t size) {
   std::uint64_t hash = 1469598103934665603u;
-  for (std::size_t i = 0; i < size; ++i) hash = (hash ^ std::to_integer<unsigned>(data[i])) * 1099511628211u;
+  for (std::size_t i = 0; i < size; ++i)
+    hash = (hash ^ std::to_integer<unsigned>(data[i])) * 1099511628211u;
   return hash;
 }
 
@@ -43,7 +44,8 @@ struct fake_network::plane final : core::tensor_plane {
     std::lock_guard guard(gate);
     sink = nullptr;
   }
-  void open(view_id v, core::sender, std::vector<core::member> members, std::chrono::nanoseconds) override {
+  void open(view_id v, core::sender, std::vector<core::member> members,
+            std::chrono::nanoseconds) override {
     std::lock_guard guard(gate);
     std::lock_guard lock(net.mutex_);
     view = v;
@@ -80,9 +82,9 @@ struct fake_network::plane final : core::tensor_plane {
 
   fake_network& net;
   node_id node;
-  std::mutex gate;                     // around every call to the sink
-  core::tensor_sink* sink = nullptr;   // by the gate
-  view_id view;                        // the rest by the network's mutex
+  std::mutex gate;                    // around every call to the sink
+  core::tensor_sink* sink = nullptr;  // by the gate
+  view_id view;                       // the rest by the network's mutex
   bool live = false;
   std::set<node_id> peers;
 };
@@ -125,12 +127,14 @@ void fake_network::lose(std::function<bool(node_id, node_id, const core::frame_h
   lost_ = std::move(lost);
 }
 
-void fake_network::distort(std::function<void(node_id, const core::frame_header&, std::byte*)> change) {
+void fake_network::distort(
+  std::function<void(node_id, const core::frame_header&, std::byte*)> change) {
   std::lock_guard lock(mutex_);
   change_ = std::move(change);
 }
 
-void fake_network::forge(node_id from, node_id to, core::frame_header header, std::vector<std::byte> payload) {
+void fake_network::forge(node_id from, node_id to, core::frame_header header,
+                         std::vector<std::byte> payload) {
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(payload));
   std::lock_guard lock(mutex_);
   push(from, to, std::move(header), {owner->data(), owner->size(), owner});
@@ -151,7 +155,8 @@ void fake_network::mark() {
   sent_ = 0;
 }
 
-void fake_network::push(node_id from, node_id to, core::frame_header header, core::shared_bytes payload) {
+void fake_network::push(node_id from, node_id to, core::frame_header header,
+                        core::shared_bytes payload) {
   SHOAL_ASSERT(payload.size == header.bytes);
   if (dead_.contains(from) || dead_.contains(to) || (lost_ && lost_(from, to, header))) return;
   ++sent_;
@@ -166,7 +171,8 @@ void fake_network::run() {
   std::unique_lock lock(mutex_);
   while (!ended_) {
     announce(lock);
-    if (!deliver_one(lock) && to_announce_.empty() && breaks_.empty() && !ended_) changed_.wait(lock);
+    if (!deliver_one(lock) && to_announce_.empty() && breaks_.empty() && !ended_)
+      changed_.wait(lock);
   }
 }
 
@@ -238,15 +244,19 @@ void fake_network::deliver(std::unique_lock<std::mutex>& lock, const link& way, 
     std::lock_guard guard(p->gate);
     auto answer = p->sink ? p->sink->admit(from, f.header) : core::admission{};
     switch (answer.what) {
-      case core::admission::kind::drop: break;
-      case core::admission::kind::later: later = true; break;
+      case core::admission::kind::drop:
+        break;
+      case core::admission::kind::later:
+        later = true;
+        break;
       case core::admission::kind::refuse:
         complaint = answer.reason;
         refused = true;
         break;
       case core::admission::kind::take:
         SHOAL_ASSERT(answer.into.size == f.header.bytes);
-        if (hash_of(f.payload.data, f.payload.size) != f.hash) complaint = "a payload changed while it waited";
+        if (hash_of(f.payload.data, f.payload.size) != f.hash)
+          complaint = "a payload changed while it waited";
         if (f.payload.size != 0) std::memcpy(answer.into.data, f.payload.data, f.payload.size);
         if (change) change(from, f.header, answer.into.data);
         p->sink->arrived(from, f.header, answer.into);
@@ -257,7 +267,8 @@ void fake_network::deliver(std::unique_lock<std::mutex>& lock, const link& way, 
   if (complaint) complaints_.push_back(*complaint);
   if (later) {
     auto sender = planes_.find(from);
-    bool stale = sender != planes_.end() && (!sender->second->live || sender->second->view != f.header.view);
+    bool stale =
+      sender != planes_.end() && (!sender->second->live || sender->second->view != f.header.view);
     if (stale) return;
     auto& q = queues_[way];
     q.frames.push_front(std::move(f));

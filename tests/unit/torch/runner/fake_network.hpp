@@ -1,8 +1,8 @@
 #pragma once
 // Tensor planes of several nodes in one process. One thread carries frames from node to node in an
 // order drawn from a seed: in order between two nodes and within a direction class, in any order
-// otherwise. It keeps the promises of core::tensor_plane and checks that payloads do not change while
-// they wait.
+// otherwise. It keeps the promises of core::tensor_plane and checks that payloads do not change
+// while they wait.
 
 #include <condition_variable>
 #include <cstdint>
@@ -36,7 +36,8 @@ public:
   /// What `sender` sends is dropped from now on when `lost` says so.
   void lose(std::function<bool(node_id from, node_id to, const core::frame_header&)> lost);
   /// Changes payloads on the way. Called from the network's thread.
-  void distort(std::function<void(node_id from, const core::frame_header&, std::byte* data)> change);
+  void distort(
+    std::function<void(node_id from, const core::frame_header&, std::byte* data)> change);
   /// Sends a frame in the name of `from`, which has no plane of its own kind or breaks its promise.
   void forge(node_id from, node_id to, core::frame_header header, std::vector<std::byte> payload);
 
@@ -73,7 +74,7 @@ private:
   std::map<node_id, plane*> planes_;
   std::set<node_id> dead_;
   std::map<link, queue> queues_;
-  std::vector<node_id> to_announce_;  // have opened a view
+  std::vector<node_id> to_announce_;                 // have opened a view
   std::vector<std::pair<node_id, node_id>> breaks_;  // who hears, of whom
   std::function<bool(node_id, node_id, const core::frame_header&)> lost_;
   std::function<void(node_id, const core::frame_header&, std::byte*)> change_;

@@ -81,7 +81,7 @@ std::size_t memory_store::count(step_id step) const {
 // -- nodes ----------------------------------------------------------------------------------------
 
 fleet::fleet(const core::job_options& job, std::uint64_t seed)
-    : job_(job), block_count_(must_make(job.model).size()), network_(seed) {}
+  : job_(job), block_count_(must_make(job.model).size()), network_(seed) {}
 
 fleet::~fleet() {
   for (auto& [number, n] : nodes_) n.runner.reset();
@@ -95,12 +95,12 @@ void fleet::add(std::uint64_t number, std::unique_ptr<dataset> data) {
   n.model = must_make(job_.model);
   n.data = data ? std::move(data) : std::make_unique<small_data>(job_);
   n.plane = network_.make_plane({number});
-  n.runner = make_stage_runner({job_, n.model, *n.data, *n.plane, store_,
-                                [this, &n](core::runner_event event) {
-                                  std::lock_guard guard(events_mutex_);
-                                  n.events.push_back(std::move(event));
-                                  arrived_.notify_all();
-                                }});
+  n.runner = make_stage_runner(
+    {job_, n.model, *n.data, *n.plane, store_, [this, &n](core::runner_event event) {
+       std::lock_guard guard(events_mutex_);
+       n.events.push_back(std::move(event));
+       arrived_.notify_all();
+     }});
 }
 
 void fleet::kill(std::uint64_t number) {
@@ -148,7 +148,8 @@ std::map<block_index, std::vector<node_id>> fleet::holders_at(step_id step) cons
   return holders;
 }
 
-std::map<std::uint64_t, core::prepare> fleet::plan(const core::layout& shape, step_id step, bool checkpoint) {
+std::map<std::uint64_t, core::prepare> fleet::plan(const core::layout& shape, step_id step,
+                                                   bool checkpoint) {
   view_ = view_.next();
   core::prepare common;
   common.view = view_;
@@ -227,7 +228,8 @@ fleet::meeting fleet::find_meeting() const {
   auto checkpoint = std::ranges::find_if(saved.rbegin(), saved.rend(),
                                          [&](auto s) { return store_.count(s) == block_count_; });
   for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-    if (holders_at(*step).size() == block_count_) return {*step, checkpoint != saved.rend() && *checkpoint == *step};
+    if (holders_at(*step).size() == block_count_)
+      return {*step, checkpoint != saved.rend() && *checkpoint == *step};
   if (checkpoint == saved.rend()) return {};
   return {*checkpoint, true};
 }
@@ -240,7 +242,8 @@ void fleet::wait_for_frames(std::uint64_t count) {
 
 void fleet::check_snapshot(const core::runner_snapshot& snapshot) {
   for (auto& b : snapshot.blocks) {
-    if (expected_ != nullptr) CHECK(b.digest == expected_->digests.at(snapshot.step.value + 1)[b.block]);
+    if (expected_ != nullptr)
+      CHECK(b.digest == expected_->digests.at(snapshot.step.value + 1)[b.block]);
     store_.put(snapshot.step, b);
   }
 }
@@ -252,7 +255,8 @@ core::stage_report fleet::next_report(std::uint64_t number) {
       check_snapshot(*snapshot);
       continue;
     }
-    if (auto failed = std::get_if<core::runner_failed>(&event)) FAIL("node " << number << ": " << failed->why.text);
+    if (auto failed = std::get_if<core::runner_failed>(&event))
+      FAIL("node " << number << ": " << failed->why.text);
     REQUIRE(std::holds_alternative<core::runner_reported>(event));
     return std::get<core::runner_reported>(event).report;
   }
@@ -278,7 +282,8 @@ core::verdict fleet::judge_round(const expected_run& expected) {
       }
       for (auto& l : report.losses) facts.losses.push_back(l.loss.value());
       for (auto& l : report.validation_losses) validation.push_back(l.loss.value());
-      if (report.offence && (!facts.offence || *report.offence < *facts.offence)) facts.offence = report.offence;
+      if (report.offence && (!facts.offence || *report.offence < *facts.offence))
+        facts.offence = report.offence;
     }
   for (auto& [index, b] : blocks) facts.squared_norms.push_back(b.squared_norm.value());
   REQUIRE(blocks.size() == block_count_);
@@ -314,7 +319,8 @@ void fleet::finish(const expected_run& expected) {
     for (auto number : numbers_of(shape_)) {
       auto standing = wait_for<core::runner_halted>(number).now;
       CHECK(standing.applied.value == job_.training.steps);
-      for (auto& b : standing.blocks) CHECK(b.digest == expected.digests.at(job_.training.steps + 1)[b.block]);
+      for (auto& b : standing.blocks)
+        CHECK(b.digest == expected.digests.at(job_.training.steps + 1)[b.block]);
       standings[number] = standing;
     }
     break;

@@ -73,7 +73,8 @@ public:
   template <class T>
   T wait_for(std::uint64_t node) {
     auto event = next(node);
-    if (auto failed = std::get_if<core::runner_failed>(&event); failed && !std::is_same_v<T, core::runner_failed>)
+    if (auto failed = std::get_if<core::runner_failed>(&event);
+        failed && !std::is_same_v<T, core::runner_failed>)
       FAIL("node " << node << " failed: " << failed->why.text);
     REQUIRE(std::holds_alternative<T>(event));
     return std::get<T>(std::move(event));
@@ -84,11 +85,13 @@ public:
   template <class T>
   T skip_to(std::uint64_t node) {
     for (;;)
-      if (auto event = next(node); std::holds_alternative<T>(event)) return std::get<T>(std::move(event));
+      if (auto event = next(node); std::holds_alternative<T>(event))
+        return std::get<T>(std::move(event));
   }
 
   /// Prepare messages for a new view: from `step`, with sources where `holders` has some.
-  std::map<std::uint64_t, core::prepare> plan(const core::layout& shape, step_id step, bool checkpoint = false);
+  std::map<std::uint64_t, core::prepare> plan(const core::layout& shape, step_id step,
+                                              bool checkpoint = false);
   /// Who stands where; updated by `halt_all`.
   std::map<std::uint64_t, core::standing> standings;
   /// Sends the plan to all who are in it, waits until they are ready, lets them begin.
@@ -104,7 +107,8 @@ public:
     bool checkpoint = false;
   };
   meeting find_meeting() const;
-  /// Waits until the network has been given so many frames of the round, unless it is the closing one.
+  /// Waits until the network has been given so many frames of the round, unless it is the closing
+  /// one.
   void wait_for_frames(std::uint64_t count);
 
   /// Waits for the reports of the round, checks them against the reference, makes the verdict.

@@ -13,8 +13,15 @@ using kind = core::admission::kind;
 core::frame_header header(view_id view, step_id step, std::vector<std::int64_t> shape = {2, 3}) {
   std::uint64_t bytes = 4;
   for (auto size : shape) bytes *= static_cast<std::uint64_t>(size);
-  return {.view = view, .step = step, .kind = core::frame_kind::activation, .block = 2,
-          .micro_batch = 1, .part = 0, .scalar = core::scalar_kind::f32, .shape = shape, .bytes = bytes};
+  return {.view = view,
+          .step = step,
+          .kind = core::frame_kind::activation,
+          .block = 2,
+          .micro_batch = 1,
+          .part = 0,
+          .scalar = core::scalar_kind::f32,
+          .shape = shape,
+          .bytes = bytes};
 }
 
 expected_frame owed(step_id step, node_id from = {7}) {
@@ -85,7 +92,8 @@ TEST_CASE("what nobody owes is refused with a reason", "[torch][runner]") {
   };
   using Catch::Contains;
   CHECK_THAT(reason({8}, header({5}, {4})), Contains("node 7 is to send it"));
-  CHECK_THAT(reason({7}, header({5}, {4}, {3, 2})), Contains("[3, 2]") && Contains("expected [2, 3]"));
+  CHECK_THAT(reason({7}, header({5}, {4}, {3, 2})),
+             Contains("[3, 2]") && Contains("expected [2, 3]"));
   auto doubles = header({5}, {4});
   doubles.scalar = core::scalar_kind::f64;
   doubles.bytes = 48;
@@ -102,8 +110,15 @@ TEST_CASE("what nobody owes is refused with a reason", "[torch][runner]") {
 
 TEST_CASE("requests for state are events, each once", "[torch][runner]") {
   open_inbox open;
-  core::frame_header ask{.view = {5}, .step = {3}, .kind = core::frame_kind::state_request, .block = 1,
-                         .micro_batch = 0, .part = 0, .scalar = core::scalar_kind::u8, .shape = {0}, .bytes = 0};
+  core::frame_header ask{.view = {5},
+                         .step = {3},
+                         .kind = core::frame_kind::state_request,
+                         .block = 1,
+                         .micro_batch = 0,
+                         .part = 0,
+                         .scalar = core::scalar_kind::u8,
+                         .shape = {0},
+                         .bytes = 0};
   auto answer = open.box.admit({7}, ask);
   REQUIRE(answer.what == kind::take);
   open.box.arrived({7}, ask, answer.into);
@@ -120,10 +135,18 @@ TEST_CASE("requests for state are events, each once", "[torch][runner]") {
   CHECK(open.box.admit({7}, ask).what == kind::refuse);
 }
 
-TEST_CASE("state from a source that was given up is dropped, also in mid-frame", "[torch][runner]") {
+TEST_CASE("state from a source that was given up is dropped, also in mid-frame",
+          "[torch][runner]") {
   open_inbox open;
-  core::frame_header h{.view = {5}, .step = {3}, .kind = core::frame_kind::state, .block = 1,
-                       .micro_batch = 0, .part = 1, .scalar = core::scalar_kind::f32, .shape = {2}, .bytes = 8};
+  core::frame_header h{.view = {5},
+                       .step = {3},
+                       .kind = core::frame_kind::state,
+                       .block = 1,
+                       .micro_batch = 0,
+                       .part = 1,
+                       .scalar = core::scalar_kind::f32,
+                       .shape = {2},
+                       .bytes = 8};
   auto first = at::zeros({2}), second = at::zeros({2});
   open.box.expect({{.name = name_of(h), .from = {7}, .shape = {2}, .into = first}});
   auto answer = open.box.admit({7}, h);
@@ -144,9 +167,19 @@ TEST_CASE("state from a source that was given up is dropped, also in mid-frame",
 
 TEST_CASE("an answer may say that there is nothing", "[torch][runner]") {
   open_inbox open;
-  core::frame_header h{.view = {5}, .step = {3}, .kind = core::frame_kind::state, .block = 1,
-                       .micro_batch = 0, .part = 0, .scalar = core::scalar_kind::u8, .shape = {0}, .bytes = 0};
-  open.box.expect({{.name = name_of(h), .from = {7}, .scalar = core::scalar_kind::u8, .shape = {8},
+  core::frame_header h{.view = {5},
+                       .step = {3},
+                       .kind = core::frame_kind::state,
+                       .block = 1,
+                       .micro_batch = 0,
+                       .part = 0,
+                       .scalar = core::scalar_kind::u8,
+                       .shape = {0},
+                       .bytes = 0};
+  open.box.expect({{.name = name_of(h),
+                    .from = {7},
+                    .scalar = core::scalar_kind::u8,
+                    .shape = {8},
                     .may_be_absent = true}});
   auto answer = open.box.admit({7}, h);
   REQUIRE(answer.what == kind::take);

@@ -58,7 +58,8 @@ TEST_CASE("every schedule trains to the bits of the reference", "[torch][runner]
     for (auto schedule : {"gpipe", "1f1b", "1f1b-eager"}) {
       job.parallelism.schedule = schedule;
       job.training.recompute = recompute;
-      for (auto i : {0, 2, 5}) train(job, expected, make_layout(shapes[static_cast<std::size_t>(i)]));
+      for (auto i : {0, 2, 5})
+        train(job, expected, make_layout(shapes[static_cast<std::size_t>(i)]));
     }
 }
 

@@ -31,10 +31,12 @@ core::layout random_layout(std::vector<std::uint64_t> nodes, rng& random) {
     if (r.stages.size() < 6) r.stages.emplace_back(nodes[i], 1);
   }
   for (auto& r : replicas) {
-    for (auto left = 6 - r.stages.size(); left > 0; --left) ++r.stages[random.below(r.stages.size())].second;
+    for (auto left = 6 - r.stages.size(); left > 0; --left)
+      ++r.stages[random.below(r.stages.size())].second;
     r.micro_batches = 1;
   }
-  for (auto left = 6 - replica_count; left > 0; --left) ++replicas[random.below(replica_count)].micro_batches;
+  for (auto left = 6 - replica_count; left > 0; --left)
+    ++replicas[random.below(replica_count)].micro_batches;
   return make_layout(replicas);
 }
 
@@ -42,7 +44,7 @@ core::layout random_layout(std::vector<std::uint64_t> nodes, rng& random) {
 class churn {
 public:
   churn(const core::job_options& job, const expected_run& expected, std::uint64_t seed)
-      : expected_(expected), random_(rng::of(std::array{seed}, "churn")), nodes_(job, seed) {
+    : expected_(expected), random_(rng::of(std::array{seed}, "churn")), nodes_(job, seed) {
     for (; next_ <= 3; ++next_) nodes_.add(next_);
   }
 
@@ -90,7 +92,8 @@ private:
         return true;
       }
     }
-    if (random_.below(2) == 0 && alive().size() > 1) nodes_.kill(alive()[random_.below(alive().size())]);
+    if (random_.below(2) == 0 && alive().size() > 1)
+      nodes_.kill(alive()[random_.below(alive().size())]);
     if (random_.below(2) == 0 && alive().size() < 6) nodes_.add(next_++);
     nodes_.halt_all();
     return false;
@@ -98,7 +101,8 @@ private:
 
   void take_leave() {
     nodes_.halt_all();
-    for (auto number : numbers_of(shape_)) CHECK(nodes_.standings.at(number).applied.value == nodes_.job().training.steps);
+    for (auto number : numbers_of(shape_))
+      CHECK(nodes_.standings.at(number).applied.value == nodes_.job().training.steps);
   }
 
   const expected_run& expected_;

@@ -1,0 +1,136 @@
+// Whatever shape the job is in, it computes what one process computes, bit for bit: all layouts of
+// up to six nodes, under each schedule, with and without recompute and dropout.
+#include "unit/torch/with_torch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/schedule/schedule.hpp"
+#include "layout/all_layouts.hpp"
+#include "layout/trial.hpp"
+#include "unit/torch/helpers.hpp"
+
+namespace shoal::test {
+
+namespace {
+
+constexpr std::uint32_t node_count = 6;
+constexpr std::uint32_t block_count = 6;  // the embedding, four layers, the head
+
+/// Two steps, so that the optimizer's state counts; validation before the second and at the end,
+/// of fewer micro-batches than there may be replicas. Leaves of three are cut by most replicas.
+core::job_options job_of(const std::string& kind, double dropout) {
+  auto job = engine::test::small_job(kind, dropout);
+  job.model.layers = block_count - 2;
+  job.model.seq_len = 16;
+  if (kind == "llama") {
+    job.model.kv_heads = 1;
+    job.training.reduction_leaf = 3;
+  }
+  job.training.micro_batches = 8;
+  job.training.micro_batch_size = 1;
+  job.training.steps = 2;
+  job.validation.every = 1;
+  job.validation.micro_batches = 3;
+  return job;
+}
+
+/// Every layout once: with few stages the three ways to cut give the same.
+std::set<core::layout> all_layouts(std::uint32_t micro_batches) {
+  std::set<core::layout> all;
+  for (auto& depths : all_depths(node_count, block_count))
+    for (auto how : {split::even, split::front_heavy, split::back_heavy})
+      all.insert(make_layout(depths, how, block_count, micro_batches));
+  return all;
+}
+
+/// All that a runner takes from `schedule` and `recompute`: the actions of each stage in each kind
+/// of round. (A stage recomputes where its program has R.)
+std::vector<core::schedule> programs(const core::job_options& job, const core::layout& shape) {
+  std::vector<core::schedule> all;
+  auto replica_count = static_cast<std::uint32_t>(shape.replicas.size());
+  for (replica_index r = 0; r < replica_count; ++r) {
+    auto& replica = shape.replicas[r];
+    auto made = core::generate({.name = job.parallelism.schedule,
+                                .stage_count = static_cast<stage_index>(replica.stages.size()),
+                                .micro_batches = replica.micro_batches,
+                                .validation_micro_batches = core::validation_share(
+                                  job.validation.micro_batches, r, replica_count),
+                                .recompute = job.training.recompute});
+    if (!made) FAIL(made.error().text);
+    all.push_back(*made);
+  }
+  return all;
+}
+
+/// Calls `visit(job, shape)` for all layouts, schedules and `recompute`, leaving out what gives the
+/// same programs on the same layout as one before it: that is the same run.
+template <class Visitor>
+void for_each_run(core::job_options job, Visitor visit) {
+  for (auto& shape : all_layouts(job.training.micro_batches)) {
+    std::vector<std::vector<core::schedule>> seen;
+    for (auto recompute : {false, true})
+      for (auto schedule : {"gpipe", "1f1b", "1f1b-eager"}) {
+        job.training.recompute = recompute;
+        job.parallelism.schedule = schedule;
+        auto these = programs(job, shape);
+        if (std::ranges::find(seen, these) != seen.end()) continue;
+        seen.push_back(std::move(these));
+        visit(job, shape);
+      }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every layout, schedule and recompute gives the bits of the reference",
+          "[torch][layout]") {
+  auto kind = GENERATE("gpt2", "llama");
+  auto dropout = GENERATE(0.0, 0.1);
+  auto job = job_of(kind, dropout);
+  expected_run expected(job);
+  int runs = 0, wrong = 0;
+  for_each_run(job, [&](const core::job_options& j, const core::layout& shape) {
+    ++runs;
+    auto difference = first_difference(j, shape, expected);
+    if (!difference) return;
+    FAIL_CHECK(kind << ", dropout " << dropout << ", " << j.parallelism.schedule << ", recompute "
+                    << j.training.recompute << ", layout " << core::text_of(shape) << ": "
+                    << *difference);
+    if (++wrong == 5) FAIL("five runs differ; no more are tried");
+  });
+  INFO(runs << " runs of " << kind << ", dropout " << dropout);
+  CHECK(runs > 300);
+}
+
+TEST_CASE("the layouts are many, sound and all different", "[layout]") {
+  auto all = all_layouts(8);
+  CHECK(all_depths(node_count, block_count).size() == 29);  // partitions of 1 to 6
+  CHECK(all.size() == 82);
+  for (auto& shape : all) {
+    auto sound = core::check(shape, block_count, 8, errc::internal);
+    INFO(core::text_of(shape));
+    CHECK(sound);
+  }
+}
+
+TEST_CASE("one wrong bit is named with its step and block", "[torch][layout]") {
+  auto job = job_of("gpt2", 0);
+  auto shape = make_layout({2, 1}, split::even, block_count, job.training.micro_batches);
+  const expected_run right(job);
+  REQUIRE_FALSE(first_difference(job, shape, right));
+  auto wrong = right;
+  wrong.digests[1][4] ^= 1;
+  CHECK_THAT(first_difference(job, shape, wrong).value_or(""), Catch::Contains("step 1, block 4"));
+  wrong = right;
+  wrong.rounds[1].loss = std::nextafter(right.rounds[1].loss, 0.0);
+  CHECK_THAT(first_difference(job, shape, wrong).value_or(""),
+             Catch::Contains("round 2: the loss is"));
+  wrong = right;
+  wrong.last_validation = std::nextafter(*right.last_validation, 0.0);
+  CHECK_THAT(first_difference(job, shape, wrong).value_or(""),
+             Catch::Contains("round 3: the validation loss is"));
+}
+
+}  // namespace shoal::test
