@@ -32,9 +32,6 @@ struct hooks {
   std::function<std::vector<core::coordinator_event>(const core::coordinator_options&,
                                                      const core::coordinator_event&)>
     coordinator_events;
-  /// What becomes of the supervisor's actions.
-  std::function<std::vector<core::supervisor_action>(std::vector<core::supervisor_action>)>
-    supervisor_actions;
 };
 
 struct cluster_options {

@@ -77,10 +77,8 @@ void sim_supervisor::handle(const supervisor_event& event) {
   carry_out(machine_.step(loop().now(), event));
 }
 
-void sim_supervisor::carry_out(std::vector<supervisor_action> actions) {
+void sim_supervisor::carry_out(const std::vector<supervisor_action>& actions) {
   inspect(actions);
-  if (world_.options.broken.supervisor_actions)
-    actions = world_.options.broken.supervisor_actions(std::move(actions));
   for (auto& action : actions) {
     if (!alive()) return;
     if (auto a = std::get_if<send>(&action)) {

@@ -37,7 +37,7 @@ public:
 private:
   void handle(const core::supervisor_event& event);
   void tick();
-  void carry_out(std::vector<core::supervisor_action> actions);
+  void carry_out(const std::vector<core::supervisor_action>& actions);
   void inspect(const std::vector<core::supervisor_action>& actions);
   void close(const std::shared_ptr<connection>& c);
 

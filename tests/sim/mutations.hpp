@@ -82,17 +82,13 @@ inline hooks decides_too_early() {
   return h;
 }
 
-/// The supervisor starts a view and does not write it down.
-inline hooks forgets_the_ledger() {
+/// Whoever is one step behind is believed to have the sums of the decided round.
+inline hooks takes_sums_for_granted() {
   hooks h;
-  h.supervisor_actions = [](std::vector<core::supervisor_action> actions) {
-    bool commits = std::ranges::any_of(actions, [](auto& a) {
-      auto s = std::get_if<core::send>(&a);
-      return s != nullptr && std::holds_alternative<core::commit>(s->what);
-    });
-    if (commits)
-      std::erase_if(actions, [](auto& a) { return std::holds_alternative<core::persist>(a); });
-    return actions;
+  h.recover = [](const core::recovery_input& input) {
+    auto trusting = input;
+    for (auto& s : trusting.standings) s.has_sums = true;
+    return core::find_recovery_line(trusting);
   };
   return h;
 }
@@ -100,7 +96,8 @@ inline hooks forgets_the_ledger() {
 inline std::vector<mutation> all_mutations() {
   return {{"recovery meets at the minimum", meets_at_minimum},
           {"a member ignores higher views", ignores_higher_views},
-          {"a lead decides before all replicas have reported", decides_too_early}};
+          {"a lead decides before all replicas have reported", decides_too_early},
+          {"recovery takes sums for granted", takes_sums_for_granted}};
 }
 
 }  // namespace shoal::sim
