@@ -70,9 +70,13 @@ void node_state::peer(core::sender from, core::peer_message what) {
 }
 
 void node_state::on_tick() {
+  beat();
+  self_->delayed_send(self_, interval_, tick{});
+}
+
+void node_state::beat() {
   auto progress = engine_ ? engine_->runner->progress() : core::runner_progress{};
   apply(machine_->tick(self_->clock().now(), progress, resident_memory()));
-  self_->delayed_send(self_, interval_, tick{});
 }
 
 void node_state::on_down(const caf::down_msg& down) {
@@ -160,6 +164,7 @@ void node_state::use(const result<node_engine>& made) {
   writer_ = spawn_child<checkpoint_writer_actor, checkpoint_writer_state>(self_, *engine_,
                                                                           node_inside{self_});
   apply(std::exchange(held_, {}));
+  beat();  // the supervisor waits to hear that we are ready to work
 }
 
 // -- what goes out --------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ private:
   void command(core::supervisor_message what);
   void peer(core::sender from, core::peer_message what);
   void on_tick();
+  void beat();
   void on_down(const caf::down_msg& down);
   void on_dropped();
   void obey(const std::vector<core::coordinator_action>& actions);

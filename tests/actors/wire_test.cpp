@@ -155,7 +155,7 @@ TEST_CASE("a forged list, enum, flag or tail is refused", "[actor][wire][fault]"
   REQUIRE(bytes[doing] == 4);
   REQUIRE_FALSE(refuses<core::standing>(world.system, bytes));
   SECTION("enum") {
-    bytes[doing] = 5;
+    bytes[doing] = static_cast<char>(static_cast<int>(core::last_of(core::activity{})) + 1);
     CHECK(refuses<core::standing>(world.system, bytes));
   }
   SECTION("flag") {
