@@ -44,7 +44,7 @@ TEST_CASE("garbage on control and tensor ports disturbs no step", "[net][input]"
   auto& reference = reference_of();
   scratch_folder folder;
   auto job = folder.path / "run";
-  program train(tiny("run", job, {"emulate.delay=40ms"}));
+  program train(tiny("run", job, {"emulate.delay=250ms"}));
   REQUIRE(wait_for_step(job, 1));
   auto status = status_of(job);
   INFO(status.dump());
