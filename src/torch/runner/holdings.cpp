@@ -22,6 +22,12 @@ void holdings::add(std::unique_ptr<block_runtime> block) {
   blocks_[index] = {std::move(block), digest};
 }
 
+void holdings::replace(std::unique_ptr<block_runtime> copy) {
+  auto& place = blocks_.at(copy->index()).runtime;
+  if (place->total().defined()) copy->set_total(place->total());
+  place = std::move(copy);
+}
+
 void holdings::drop(block_index block) { blocks_.erase(block); }
 
 void holdings::keep_only(core::index_range kept) {

@@ -37,6 +37,8 @@ public:
 
   /// Takes a block in, at step applied(). The sums are not complete for it.
   void add(std::unique_ptr<block_runtime> block);
+  /// Puts `copy`, which has the same values, in the place of a block that is held, sums and all.
+  void replace(std::unique_ptr<block_runtime> copy);
   void drop(block_index block);
   /// Drops all blocks outside `kept`.
   void keep_only(core::index_range kept);

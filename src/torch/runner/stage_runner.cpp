@@ -183,7 +183,10 @@ private:
     auto& word = plan.roll_forward;
     bool rolls =
       word && word->step == plan.step && held_.applied().next() == plan.step && held_.has_sums();
-    if (rolls) apply(*word);
+    if (rolls) {
+      server_.call_loans_in();
+      apply(*word);
+    }
     if (held_.applied() != plan.step) held_.restart(plan.step);
     if (word && word->step == plan.step) held_.set_last_verdict(word);
   }

@@ -58,7 +58,7 @@ void state_server::call_loans_in() {
     auto moved = std::make_unique<block_runtime>(job_, *model_[b], b);
     auto loaded = moved->load_state(held_.at(b).share_state());
     SHOAL_ASSERT(loaded);
-    held_.add(std::move(moved));
+    held_.replace(std::move(moved));
   }
 }
 
