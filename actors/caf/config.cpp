@@ -41,6 +41,7 @@ bounded_system::~bounded_system() { end(2s); }
 
 bool bounded_system::end(std::chrono::milliseconds at_most) {
   if (!parts_) return true;
+  leave();
   // CAF's destructor waits for actors without a deadline, so somebody else waits for it.
   std::promise<void> ended;
   auto end = ended.get_future();

@@ -52,11 +52,15 @@ struct verdict {
   f64 loss = 0;               ///< mean over the step's micro-batches
   f64 gradient_norm = 0;      ///< before clipping
   bool last_of_view = false;  ///< after this, hold and report your standing: the shape changes
+  /// The rest of what is to be told of the round, so that any survivor can tell it when the lead
+  /// died with its word to the supervisor.
+  std::uint64_t digest_before = 0;     ///< of all weights after step `step - 1`, see model_digest
+  std::optional<f64> validation_loss;  ///< of those weights, when due
   friend bool operator==(const verdict&, const verdict&) = default;
   static constexpr auto type_name = "shoal::verdict";
   static auto fields(auto& x) {
     return std::tie(x.view, x.step, x.what, x.clip_factor, x.learning_rate, x.loss, x.gradient_norm,
-                    x.last_of_view);
+                    x.last_of_view, x.digest_before, x.validation_loss);
   }
 };
 

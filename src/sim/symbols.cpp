@@ -60,6 +60,22 @@ std::uint64_t all_counted_once(std::uint32_t micro_batches) {
   return all;
 }
 
+namespace {
+
+/// What is told with a round of the weights that it started from.
+core::verdict with_news(core::verdict word, const core::job_options& job,
+                        const std::vector<std::uint64_t>& weights) {
+  word.digest_before = core::model_digest(weights);
+  if (!core::validates_after(job, word.step.value - 1)) return word;
+  std::vector<double> losses;
+  for (micro_batch_index g = 0; g < job.validation.micro_batches; ++g)
+    losses.push_back(validation_loss_of(g, weights.back()));
+  word.validation_loss = core::validation_mean(losses);
+  return word;
+}
+
+}  // namespace
+
 reference make_reference(const core::job_options& job, std::uint32_t block_count) {
   reference made;
   std::vector<std::uint64_t> weights;
@@ -80,12 +96,13 @@ reference make_reference(const core::job_options& job, std::uint32_t block_count
       }
     }
     for (auto sum : sums) facts.squared_norms.push_back(squared_norm_of(sum));
-    made.verdicts.push_back(core::judge(job, facts).what);
+    made.verdicts.push_back(with_news(core::judge(job, facts).what, job, weights));
     for (block_index b = 0; b < block_count; ++b)
       weights[b] = apply(weights[b], sums[b], made.verdicts.back());
     made.weights.push_back(weights);
   }
-  made.verdicts.push_back(core::judge(job, {{job.training.steps + 1ull}, {}, {}, {}}).what);
+  auto closing = core::judge(job, {{job.training.steps + 1ull}, {}, {}, {}}).what;
+  made.verdicts.push_back(with_news(closing, job, weights));
   return made;
 }
 

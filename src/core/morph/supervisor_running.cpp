@@ -86,6 +86,17 @@ void supervisor_machine::impl::take(roster_node& node, const decided& word) {
   }
 }
 
+/// A survivor knows of a round whose lead died with its word to us.
+void supervisor_machine::impl::hear_again(const roster_node& node, const verdict& word) {
+  if (word.step <= newest_ || word.view != ledger_.running) return;
+  newest_ = word.step;
+  if (word.what == decision::apply || word.what == decision::skip) {
+    reached_ = word.step;
+    loss_ = word.loss.value();
+  }
+  act(step_done{{node.who, word, word.digest_before, word.validation_loss, {}, {}}, false});
+}
+
 void supervisor_machine::impl::refine_profile(const decided& word) {
   for (auto& b : word.blocks) {
     if (b.block >= profile_.blocks.size()) continue;

@@ -101,6 +101,7 @@ void supervisor_machine::impl::begin_halting(const std::string& reason, bool pla
 
 void supervisor_machine::impl::take(roster_node& node, const standing& word) {
   node.stood = word;
+  if (word.last_verdict) hear_again(node, *word.last_verdict);
   if (works(word.doing)) return;
   for (auto& m : ledger_.members)
     if (m.who == node.who && word.view > ledger_.running) old_view_ended_ = true;

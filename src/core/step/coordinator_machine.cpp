@@ -167,6 +167,8 @@ decided coordinator_machine::sum_up() const {
   d.offence = made.offence;
   d.digest_before = model_digest(digests);
   if (!validation.empty()) d.validation_loss = f64(validation_mean(validation));
+  d.what.digest_before = d.digest_before;
+  d.what.validation_loss = d.validation_loss;
   return d;
 }
 
