@@ -13,7 +13,7 @@ const auto shape = make_layout({{{{1, 1}, {2, 2}, {3, 1}}, 4}, {{{4, 4}}, 2}});
 
 struct facts_of {
   explicit facts_of(core::place at, core::job_options j = small_job())
-      : job(std::move(j)), model(must_make(job.model)), facts(job, model, {1}, shape, at) {}
+    : job(std::move(j)), model(must_make(job.model)), facts(job, model, {1}, shape, at) {}
   core::job_options job;
   chain model;
   stage_facts facts;
