@@ -49,7 +49,7 @@ struct listener {
   core::sender name() const { return got<core::welcome>().back().you; }
 };
 
-core::hello knock(std::uint64_t process, core::sender who = {}) {
+core::hello hello_of(std::uint64_t process, core::sender who = {}) {
   core::hello hello;
   hello.at = {"127.0.0.1", 1, 2};
   hello.process = process;
@@ -116,8 +116,8 @@ struct court {
   }
   /// Two nodes from their hello to their commit.
   void start(const listener& ann, const listener& bob) {
-    world.say(ann.actor, supervisor, knock(1));
-    world.say(bob.actor, supervisor, knock(2));
+    world.say(ann.actor, supervisor, hello_of(1));
+    world.say(bob.actor, supervisor, hello_of(2));
     beat(ann);
     beat(bob);
     for (int i = 0; i < 100 && bob.got<core::halt>().empty(); ++i) {
@@ -139,8 +139,8 @@ TEST_CASE("a hello is answered with a welcome, again the same, after the ledger"
   court c;
   listener ann(c.world);
   auto persisted = c.order.size();
-  c.world.say(ann.actor, c.supervisor, knock(1));
-  c.world.say(ann.actor, c.supervisor, knock(1));
+  c.world.say(ann.actor, c.supervisor, hello_of(1));
+  c.world.say(ann.actor, c.supervisor, hello_of(1));
   auto welcomes = ann.got<core::welcome>();
   REQUIRE(welcomes.size() == 2);
   CHECK(welcomes[0] == welcomes[1]);
@@ -150,7 +150,7 @@ TEST_CASE("a hello is answered with a welcome, again the same, after the ledger"
 TEST_CASE("heartbeats are answered with leases", "[actor]") {
   court c;
   listener ann(c.world);
-  c.world.say(ann.actor, c.supervisor, knock(1));
+  c.world.say(ann.actor, c.supervisor, hello_of(1));
   core::heartbeat beat;
   beat.from = ann.name();
   beat.at_ns = 4711;
@@ -188,11 +188,11 @@ TEST_CASE("a node whose connection ends is lost, and the others are halted", "[a
 TEST_CASE("a silent node is given up, told so, and let in again when it knocks", "[actor]") {
   court c;
   listener ann(c.world);
-  c.world.say(ann.actor, c.supervisor, knock(1));
+  c.world.say(ann.actor, c.supervisor, hello_of(1));
   auto who = ann.name();
   c.world.pass(2s);
   REQUIRE(ann.got<core::dropped>().size() == 1);
-  c.world.say(ann.actor, c.supervisor, knock(1, who));
+  c.world.say(ann.actor, c.supervisor, hello_of(1, who));
   REQUIRE(ann.got<core::welcome>().size() == 2);
   CHECK(ann.name().node == who.node);
 }
@@ -206,7 +206,7 @@ TEST_CASE("who has not said hello is told to, and nobody's words are nobody's", 
   CHECK(ann.got<core::dropped>().size() == 1);
   CHECK(ann.log->size() == 1);
   caf::anon_send(c.supervisor, beat);
-  caf::anon_send(c.supervisor, knock(1));
+  caf::anon_send(c.supervisor, hello_of(1));
   c.world.scheduler.run();
   CHECK(std::ranges::count(c.reports, core::report_kind::joined, &core::report::kind) == 0);
 }
@@ -227,19 +227,19 @@ TEST_CASE("a question that cannot be answered is refused, and the job lives on",
   CHECK(ask("status") == core::answer{false, "xxxxxxx"});
   CHECK(ask("dance").refused);
   listener ann(c.world), bob(c.world), cid(c.world);
-  c.world.say(ann.actor, c.supervisor, knock(1));
+  c.world.say(ann.actor, c.supervisor, hello_of(1));
   CHECK(ask("status") == core::answer{true, "the status cannot be told: no words"});
-  c.world.say(bob.actor, c.supervisor, knock(2));
-  c.world.say(cid.actor, c.supervisor, knock(3));
+  c.world.say(bob.actor, c.supervisor, hello_of(2));
+  c.world.say(cid.actor, c.supervisor, hello_of(3));
   CHECK(ask("status") == core::answer{true, "the status is too long to be sent"});
 }
 
 TEST_CASE("what relies on the ledger is not sent when it cannot be written", "[actor][fault]") {
   court c;
   listener ann(c.world), bob(c.world);
-  c.world.say(ann.actor, c.supervisor, knock(1));
+  c.world.say(ann.actor, c.supervisor, hello_of(1));
   c.disk = [] { return result<void>(errc::no_space, "full"); };
-  c.world.say(bob.actor, c.supervisor, knock(2));
+  c.world.say(bob.actor, c.supervisor, hello_of(2));
   CHECK(bob.got<core::welcome>().empty());
   REQUIRE(c.end);
   CHECK(c.end->failure == errc::no_space);
@@ -249,7 +249,7 @@ TEST_CASE("what relies on the ledger is not sent when it cannot be written", "[a
 TEST_CASE("a supervisor that hangs up waits for its nodes, but not for long", "[actor]") {
   court c;
   listener ann(c.world);
-  c.world.say(ann.actor, c.supervisor, knock(1));
+  c.world.say(ann.actor, c.supervisor, hello_of(1));
   bool ended = false;
   c.supervisor->attach_functor([&](const caf::error&) { ended = true; });
   caf::anon_send(c.supervisor, hang_up{});
