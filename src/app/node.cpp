@@ -28,7 +28,9 @@ std::uint64_t physical_memory() {
 
 result<void> node(const node_options& options, const trainer& mine) {
   std::atomic<actors::node_host*> here = nullptr;
-  signal_watch signals({SIGINT, SIGTERM}, [&here, count = 0](int) mutable {
+  std::atomic<bool> ending = false;  // the last block is being written: no signal may cut that off
+  signal_watch signals({SIGINT, SIGTERM}, [&here, &ending, count = 0](int) mutable {
+    if (ending) return;
     auto* host = here.load();
     if (++count > 1 || host == nullptr) ::_exit(exit_code(errc::interrupted));
     host->leave("asked by a signal");
@@ -61,6 +63,7 @@ result<void> node(const node_options& options, const trainer& mine) {
     std::optional<actors::node_end> ended;
     while (!ended) ended = running->wait(1h);
     end = *ended;
+    ending = true;
     here = nullptr;
   }
   parts.reset();

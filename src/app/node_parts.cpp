@@ -43,11 +43,11 @@ result<std::unique_ptr<node_parts>> node_parts::make(const std::string& job_text
 }
 
 node_parts::~node_parts() {
-  // The runner first: it calls the plane and the store. The plane next: it calls the runner's sink,
-  // which must be there until it is gone, so the runner's own destructor detaches itself.
+  // The runner uses the plane and the store until its thread has ended, and takes its sink off the
+  // plane: it goes before them.
   writer_.reset();
-  plane_.reset();
   runner_.reset();
+  plane_.reset();
 }
 
 actors::node_engine node_parts::engine() {

@@ -36,6 +36,21 @@ result<std::string> read_all(int fd, const std::string& path) {
   }
 }
 
+/// A step's line without its digest as the record that it was; none when it has no loss to tell.
+std::optional<step_record> record_of(const json& line) {
+  auto loss = line.find("loss");
+  if (loss == line.end() || !loss->is_number()) return std::nullopt;
+  step_record round;
+  round.step = line.value("step", std::uint64_t{0});
+  round.what = line.value("skipped", false) ? core::decision::skip : core::decision::apply;
+  round.loss = loss->get<double>();
+  round.gradient_norm = line.value("grad_norm", 0.0);
+  round.learning_rate = line.value("lr", 0.0);
+  round.view = line.value("view", std::uint64_t{0});
+  round.time_s = line.value("time_s", 0.0);
+  return round;
+}
+
 }  // namespace
 
 metrics_file::metrics_file(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
@@ -72,6 +87,7 @@ result<metrics_file> metrics_file::open(const std::string& path, mode how) {
 result<void> metrics_file::read_back() {
   TRY(auto text, read_all(fd_, path_));
   std::size_t begin = 0;
+  std::pair<std::size_t, std::size_t> unfinished;  // of the newest step's line, without a digest
   for (std::size_t number = 1; begin < text.size(); ++number) {
     auto end = text.find('\n', begin);
     if (end == std::string::npos) break;
@@ -85,17 +101,32 @@ result<void> metrics_file::read_back() {
     if (!line.contains("event") && step != line.end() && step->is_number_unsigned()) {
       auto digest = line.find("digest");
       bool known = digest != line.end() && digest->is_string();
-      written_[step->get<std::uint64_t>()] = known ? digest->get<std::string>() : "";
+      auto at = step->get<std::uint64_t>();
+      bool is_newest = written_.empty() || at > written_.rbegin()->first;
+      written_[at] = known ? digest->get<std::string>() : "";
+      if (is_newest) {
+        waiting_ = known ? std::nullopt : record_of(line);
+        unfinished = {begin, end + 1};
+      }
     }
     begin = end + 1;
   }
-  if (begin < text.size() && ::ftruncate(fd_, static_cast<off_t>(begin)) != 0)
-    return disk_error(path_, "repair");
-  return {};
+  if (begin == text.size() && !waiting_) return {};
+  // A half line is cut off, and a step that a supervisor left without its digest waits again.
+  text.resize(begin);
+  if (waiting_) {
+    written_.erase(waiting_->step);
+    text.erase(unfinished.first, unfinished.second - unfinished.first);
+  }
+  if (::ftruncate(fd_, 0) != 0) return disk_error(path_, "repair");
+  return write_text(text);
 }
 
 result<void> metrics_file::write(const json& line) {
-  auto text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return write_text(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+result<void> metrics_file::write_text(const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     auto wrote = ::write(fd_, text.data() + done, text.size() - done);
     if (wrote < 0 && errno == EINTR) continue;

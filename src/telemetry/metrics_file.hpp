@@ -49,6 +49,7 @@ private:
   explicit metrics_file(int fd, std::string path);
   result<void> read_back();
   result<void> write(const nlohmann::ordered_json& line);
+  result<void> write_text(const std::string& text);
   result<void> write_step(std::uint64_t step, const step_record* decided, const step_record* next);
 
   int fd_ = -1;

@@ -79,7 +79,7 @@ TEST_CASE("random kills, leaves and joins do not change a bit of any step", "[ne
       ++done;
       if (event["action"] == "join") joins += event["count"].get<std::size_t>();
     }
-    if (event["event"] == "joined") pids.insert(event["pid"].get<int>());
+    if (event["event"] == "started") pids.insert(event["pid"].get<int>());
   }
   CHECK(done == events);
   CHECK(pids.size() <= 4 + joins);

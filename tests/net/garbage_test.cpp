@@ -74,8 +74,8 @@ TEST_CASE("a node refuses the supervisor of another job at the old address", "[n
   first.signal(SIGKILL);
   first.wait();
   program second(tiny("supervisor", folder.path / "second", {fixed, "job.seed=8"}));
-  require_end(one.wait(), 12, {"job"});
-  require_end(two.wait(), 12, {"job"});
+  require_end(one.wait(), 30, {"job"});
+  require_end(two.wait(), 30, {"job"});
   second.signal(SIGTERM);
   require_end(second.wait(), 40);
   require_tidy(folder.path / "second");

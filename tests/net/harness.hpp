@@ -118,8 +118,9 @@ private:
 };
 
 /// Fails the calling test at the first step whose digest or validation loss differs, naming it;
-/// returns how many steps were compared.
+/// returns how many steps were compared. Not `all_told`: steps that were decided while there was no
+/// supervisor may lack what nobody was there to write down.
 std::size_t compare(const std::map<std::uint64_t, nlohmann::json>& run,
-                    const std::map<std::uint64_t, nlohmann::json>& reference);
+                    const std::map<std::uint64_t, nlohmann::json>& reference, bool all_told = true);
 
 }  // namespace shoal::test

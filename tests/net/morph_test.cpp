@@ -16,9 +16,13 @@ namespace {
 
 const std::string slow = "emulate.delay=40ms";
 
-void same_as_reference(const fs::path& job) {
+void same_as_reference(const fs::path& job, bool all_told = true) {
   auto& reference = reference_of();
-  CHECK(compare(steps_of(job / "metrics.jsonl"), reference) == reference.size());
+  auto steps = steps_of(job / "metrics.jsonl");
+  auto compared = compare(steps, reference, all_told);
+  if (all_told) CHECK(compared == reference.size());
+  CHECK(steps.rbegin()->first == reference.rbegin()->first);
+  CHECK(steps.rbegin()->second["digest"] == reference.rbegin()->second["digest"]);
   require_tidy(job);
 }
 
@@ -130,7 +134,7 @@ TEST_CASE("a killed supervisor is missed by nobody: nodes train on and the next 
   CHECK(end.out.find("preparing view") == std::string::npos);
   CHECK(one.wait(30s).exit_code == 0);
   CHECK(two.wait(30s).exit_code == 0);
-  same_as_reference(job);
+  same_as_reference(job, false);
 }
 
 TEST_CASE("with fewer nodes than it needs the job waits, then goes on", "[net][morph]") {

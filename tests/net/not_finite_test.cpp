@@ -20,7 +20,7 @@ TEST_CASE("a value that is not finite stops the job, by name", "[net][not-finite
   scratch_folder folder;
   auto end = run(tiny("run", folder.path / "run", diverging("stop")), 60s);
   require_end(end, 22, {"step 3", "micro-batch 0", "block 1", "not finite", "after step 2"});
-  CHECK(steps_of(folder.path / "run" / "metrics.jsonl").size() == 2);
+  CHECK(steps_of(folder.path / "run" / "metrics.jsonl").size() == 3);
   require_tidy(folder.path / "run");
 
   auto alone = run(tiny("reference", folder.path / "reference", diverging("stop")), 60s);
@@ -38,7 +38,8 @@ TEST_CASE("skipped steps are the same steps, on three nodes in a pipeline too",
               {"is skipped", "through 0 morphs"});
   auto steps = steps_of(folder.path / "run" / "metrics.jsonl");
   CHECK(compare(steps, reference) == reference.size());
-  for (auto& [step, line] : steps) CHECK(line.value("skipped", false) == reference.at(step).value("skipped", false));
+  for (auto& [step, line] : steps)
+    CHECK(line.value("skipped", false) == reference.at(step).value("skipped", false));
   CHECK(steps.at(20)["skipped"] == true);
   require_tidy(folder.path / "run");
 }
