@@ -53,8 +53,9 @@ result<void> supervision::open_folder(const trainer& mine, const chain& model,
   TRY(auto listing, folder_->list(bits_));
   for (auto& m : listing.usable) checkpoints_.push_back(m.step);
   TRY(auto metrics, telemetry::metrics_file::open(job_.folder + "/metrics.jsonl",
-                                                  state ? telemetry::metrics_file::mode::continued
-                                                        : telemetry::metrics_file::mode::fresh));
+                                                  state || !checkpoints_.empty()
+                                                    ? telemetry::metrics_file::mode::continued
+                                                    : telemetry::metrics_file::mode::fresh));
   log_.emplace(job_, screen_, std::move(metrics), mine.on_step);
   if (stale > 0)
     screen_.event(std::to_string(stale) + " unfinished files of an earlier run were removed");

@@ -108,8 +108,10 @@ struct citizen {
     options.control_port = [this] { return port; };
     options.make_engine = [this](const core::welcome&, auto sink, auto done) {
       runner = std::make_unique<paper_runner>(the_job(), sink);
-      if (slow) made = done;
-      else done(engine());
+      if (slow)
+        made = done;
+      else
+        done(engine());
     };
     options.ended = [this](node_end what) { end = what; };
     options.log = [this](const std::string& text) { said.push_back(text); };
@@ -118,16 +120,20 @@ struct citizen {
   }
 
   node_engine engine() {
-    return {.job = the_job(), .runner = runner.get(), .block_count = 2,
-            .write = [](const core::runner_snapshot& shot, auto done) {
-              core::parts_written parts{{}, shot.view, shot.step, {}, ""};
-              for (auto& b : shot.blocks) parts.parts.push_back({b.block, "f", 1, 2, b.digest});
-              done(parts);
-            },
-            .complete = [this](step_id step, auto, auto done) {
-              completed.push_back(step);
-              done(result<void>());
-            }};
+    return {.job = the_job(),
+            .runner = runner.get(),
+            .block_count = 2,
+            .write =
+              [](const core::runner_snapshot& shot, auto done) {
+                core::parts_written parts{{}, shot.view, shot.step, {}, ""};
+                for (auto& b : shot.blocks) parts.parts.push_back({b.block, "f", 1, 2, b.digest});
+                done(parts);
+              },
+            .complete =
+              [this](step_id step, auto, auto done) {
+                completed.push_back(step);
+                done(result<void>());
+              }};
   }
   void start() {
     caf::anon_send(actor, knock{});
@@ -137,8 +143,14 @@ struct citizen {
 };
 
 core::prepare plan_for(std::vector<core::stage> stages, std::vector<core::member> members) {
-  core::prepare plan{.term = {1}, .view = {1}, .step = {}, .roll_forward = {}, .shape = {}, .members = {},
-                     .missing = {}, .checkpoint = {}};
+  core::prepare plan{.term = {1},
+                     .view = {1},
+                     .step = {},
+                     .roll_forward = {},
+                     .shape = {},
+                     .members = {},
+                     .missing = {},
+                     .checkpoint = {}};
   plan.shape.replicas.push_back({std::move(stages), {0, 4}});
   plan.members = std::move(members);
   return plan;
@@ -146,7 +158,8 @@ core::prepare plan_for(std::vector<core::stage> stages, std::vector<core::member
 
 /// Lets `node` in.
 void admit(town& at, const judge& supervisor, const citizen& node) {
-  at.world.say(supervisor.actor, node_actor{node.actor}, core::welcome{{1}, node.name, 1, "the job"});
+  at.world.say(supervisor.actor, node_actor{node.actor},
+               core::welcome{{1}, node.name, 1, "the job"});
 }
 
 template <class T>
@@ -218,7 +231,8 @@ TEST_CASE("heartbeats go on while the engine is made, and commands wait for it",
   }
 }
 
-TEST_CASE("two nodes train a view: reports, verdicts, decisions, checkpoints find their way", "[actor]") {
+TEST_CASE("two nodes train a view: reports, verdicts, decisions, checkpoints find their way",
+          "[actor]") {
   town t;
   judge supervisor(t);
   citizen ann(t, 1), bob(t, 2);
@@ -235,7 +249,8 @@ TEST_CASE("two nodes train a view: reports, verdicts, decisions, checkpoints fin
   auto decided = supervisor.got<core::decided>();
   REQUIRE(decided.size() == 4);
   CHECK(decided.back().what.what == core::decision::finish);
-  CHECK(decided.back().digest_before == core::model_digest({paper_digest(0, {3}), paper_digest(1, {3})}));
+  CHECK(decided.back().digest_before ==
+        core::model_digest({paper_digest(0, {3}), paper_digest(1, {3})}));
   CHECK(supervisor.got<core::standing>().size() == 2);
   CHECK(ann.completed == std::vector<step_id>{{1}, {2}, {3}});
   CHECK(bob.completed.empty());
@@ -257,7 +272,8 @@ TEST_CASE("a halt is answered with a standing", "[actor]") {
   CHECK(supervisor.got<core::standing>()[0].blocks.size() == 2);
 }
 
-TEST_CASE("a peer that cannot be reached is tried again, and becomes trouble in the end", "[actor]") {
+TEST_CASE("a peer that cannot be reached is tried again, and becomes trouble in the end",
+          "[actor]") {
   town t;
   judge supervisor(t);
   citizen ann(t, 1), bob(t, 2);
@@ -297,7 +313,8 @@ TEST_CASE("a peer whose connection ends is trouble", "[actor]") {
   CHECK(supervisor.got<core::trouble>()[0].peer == node_id{1});
 }
 
-TEST_CASE("a node that loses its supervisor, or is dropped, knocks again with its name", "[actor]") {
+TEST_CASE("a node that loses its supervisor, or is dropped, knocks again with its name",
+          "[actor]") {
   town t;
   judge first(t);
   citizen ann(t, 1);
@@ -327,7 +344,8 @@ TEST_CASE("a node ends when it is told to, or refused; its children with it", "[
     CHECK(ann.end->reason == "the job is over");
   }
   SECTION("refused") {
-    command(t, supervisor, ann, core::refused{static_cast<std::uint8_t>(errc::foreign), "another job"});
+    command(t, supervisor, ann,
+            core::refused{static_cast<std::uint8_t>(errc::foreign), "another job"});
     REQUIRE(ann.end);
     CHECK(ann.end->failure == errc::foreign);
   }

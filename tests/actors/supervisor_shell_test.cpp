@@ -26,18 +26,12 @@ struct listener {
     auto note = [log = log](auto& m) { log->push_back(m); };
     actor = world.keep(world.system.spawn([note]() -> node_actor::behavior_type {
       return {
-        [note](const core::welcome& m) { note(m); },
-        [note](const core::refused& m) { note(m); },
-        [note](const core::halt& m) { note(m); },
-        [note](const core::prepare& m) { note(m); },
-        [note](const core::commit& m) { note(m); },
-        [note](const core::drain& m) { note(m); },
-        [note](const core::stop& m) { note(m); },
-        [note](const core::lease& m) { note(m); },
-        [note](const core::dropped& m) { note(m); },
-        [](const core::stage_report&) {},
-        [](const core::replica_report&) {},
-        [](const core::mailed_verdict&) {},
+        [note](const core::welcome& m) { note(m); }, [note](const core::refused& m) { note(m); },
+        [note](const core::halt& m) { note(m); },    [note](const core::prepare& m) { note(m); },
+        [note](const core::commit& m) { note(m); },  [note](const core::drain& m) { note(m); },
+        [note](const core::stop& m) { note(m); },    [note](const core::lease& m) { note(m); },
+        [note](const core::dropped& m) { note(m); }, [](const core::stage_report&) {},
+        [](const core::replica_report&) {},          [](const core::mailed_verdict&) {},
         [](const core::parts_written&) {},
       };
     }));
@@ -111,7 +105,8 @@ struct court {
     core::place at;
     REQUIRE(core::find_place(plan.shape, node.name().node, at));
     auto blocks = plan.shape.replicas[at.replica].stages[at.stage].blocks;
-    for (auto b = blocks.begin; b < blocks.end; ++b) ready.blocks.push_back({b, paper_digest(b, {})});
+    for (auto b = blocks.begin; b < blocks.end; ++b)
+      ready.blocks.push_back({b, paper_digest(b, {})});
     world.say(node.actor, supervisor, ready);
   }
   /// Two nodes from their hello to their commit.
@@ -159,7 +154,8 @@ TEST_CASE("heartbeats are answered with leases", "[actor]") {
   CHECK(ann.got<core::lease>()[0].at_ns == 4711);
 }
 
-TEST_CASE("two nodes are halted, prepared and committed; a decision reaches the program", "[actor]") {
+TEST_CASE("two nodes are halted, prepared and committed; a decision reaches the program",
+          "[actor]") {
   court c;
   listener ann(c.world), bob(c.world);
   c.start(ann, bob);
@@ -214,9 +210,8 @@ TEST_CASE("who has not said hello is told to, and nobody's words are nobody's", 
 TEST_CASE("a question that cannot be answered is refused, and the job lives on", "[actor]") {
   court c;
   std::vector<core::answer> answers;
-  auto asker = c.world.keep(c.world.system.spawn([](caf::event_based_actor*) -> caf::behavior {
-    return {[](int) {}};
-  }));
+  auto asker = c.world.keep(
+    c.world.system.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; }));
   auto ask = [&](const std::string& what) {
     caf::scoped_actor self{c.world.system};
     self->send(c.supervisor, core::question{what, {}});
