@@ -56,7 +56,7 @@ void supervisor_machine::impl::take(roster_node& node, const decided& word) {
     reached_ = step;
     loss_ = word.what.loss.value();
   }
-  act(step_done{word, again});
+  if (step != told_) act(step_done{word, again});
   preparations_ = 0;
   strikes_.clear();
   refine_profile(word);
@@ -89,7 +89,7 @@ void supervisor_machine::impl::take(roster_node& node, const decided& word) {
 /// A survivor knows of a round whose lead died with its word to us.
 void supervisor_machine::impl::hear_again(const roster_node& node, const verdict& word) {
   if (word.step <= newest_ || word.view != ledger_.running) return;
-  newest_ = word.step;
+  newest_ = told_ = word.step;
   if (word.what == decision::apply || word.what == decision::skip) {
     reached_ = word.step;
     loss_ = word.loss.value();
