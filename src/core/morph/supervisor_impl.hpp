@@ -137,7 +137,7 @@ private:
   std::map<node_id, std::uint32_t> divergences_;                  // of the odd ones
 
   step_id newest_;   // newest decided step ever heard of
-  step_id told_;                 // newest step that a survivor told in the lead's place
+  step_id told_;     // newest step that a survivor told in the lead's place
   step_id reached_;  // newest step of the present weights
   double loss_ = 0;
   bool decided_in_view_ = false;
