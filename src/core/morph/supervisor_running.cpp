@@ -86,9 +86,13 @@ void supervisor_machine::impl::take(roster_node& node, const decided& word) {
   }
 }
 
-/// A survivor knows of a round whose lead died with its word to us.
+/// A survivor knows of a round whose lead died with its word to us. While the lead lives its own
+/// words are still to come, in order, though a survivor's may be here before them.
 void supervisor_machine::impl::hear_again(const roster_node& node, const verdict& word) {
   if (word.step <= newest_ || word.view != ledger_.running) return;
+  auto lead = roster_.find(ledger_.shape.replicas[0].stages[0].node);
+  auto same_life = [&](auto& m) { return lead != nullptr && m.who == lead->who; };
+  if (lead != &node && std::ranges::any_of(ledger_.members, same_life) && lead->alive) return;
   newest_ = told_ = word.step;
   if (word.what == decision::apply || word.what == decision::skip) {
     reached_ = word.step;

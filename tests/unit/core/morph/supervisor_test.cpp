@@ -96,6 +96,31 @@ TEST_CASE("a lost node: the survivor halts, takes over, and goes on from the new
   CHECK(morph->timing->lost == 1);
 }
 
+TEST_CASE("a survivor tells a round in the lead's place, but not before the lead's own words",
+          "[core][morph]") {
+  lab l;
+  l.run_two();
+  l.say(1, l.word(1, 1));
+  auto stood = l.stands(2, 3, {1, 2});
+  stood.last_verdict = l.word(1, 3).what;
+  SECTION("the lead lives: its words are on their way") {
+    l.say(2, stood);
+    CHECK(l.acts<step_done>().empty());
+    for (std::uint64_t step : {2, 3}) {
+      l.say(1, l.word(1, step));
+      REQUIRE(l.acts<step_done>().size() == 1);
+      CHECK(l.acts<step_done>()[0].what.what.step.value == step);
+      CHECK_FALSE(l.acts<step_done>()[0].again);
+    }
+  }
+  SECTION("the lead is dead") {
+    l.step(link_lost{{1}, "reset"});
+    l.say(2, stood);
+    REQUIRE(l.acts<step_done>().size() == 1);
+    CHECK(l.acts<step_done>()[0].what.what.step.value == 3);
+  }
+}
+
 TEST_CASE("silence is a loss too, and the silent one's link is dropped", "[core][morph]") {
   lab l;
   l.run_two();
