@@ -27,14 +27,14 @@ struct town {
   dialer operator_;
 
   town() {
-    operator_ = world.keep(dialer{world.system.spawn([this]() -> dialer::behavior_type {
+    operator_ = world.invite<dialer>([this]() -> dialer::behavior_type {
       return {[this](caf::connect_atom, const std::string&, std::uint16_t port)
                 -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
         ++calls[port];
         if (!houses.contains(port)) return excuse;
         return {world.system.node(), houses[port], signs[port]};
       }};
-    })});
+    });
   }
   template <class Handle>
   void open(std::uint16_t port, const Handle& who) {
@@ -51,7 +51,7 @@ struct judge {
 
   explicit judge(town& at) {
     auto note = [log = log](auto& m) { log->push_back(m); };
-    actor = at.world.keep(at.world.system.spawn([note]() -> supervisor_actor::behavior_type {
+    actor = at.world.invite<supervisor_actor>([note]() -> supervisor_actor::behavior_type {
       return {
         [note](const core::hello& m) { note(m); },
         [note](const core::standing& m) { note(m); },
@@ -65,7 +65,7 @@ struct judge {
         [note](const core::checkpoint_done& m) { note(m); },
         [](const core::question&) { return core::answer{}; },
       };
-    }));
+    });
     at.open(court, actor);
   }
   template <class T>

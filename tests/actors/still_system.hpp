@@ -1,6 +1,8 @@
 #pragma once
 // A system of actors in one thread, with time moved by hand, and what the tests of shells share.
 
+#include <functional>
+
 #include <caf/scheduler/test_coordinator.hpp>
 
 #include "actors/interfaces.hpp"
@@ -33,6 +35,14 @@ struct still_system {
     guests.push_back(caf::actor_cast<caf::strong_actor_ptr>(guest));
     scheduler.run();
     return guest;
+  }
+  /// Somebody with the behavior that `make` returns. It travels as an argument: CAF dereferences a
+  /// null pointer when there are none.
+  template <class Handle>
+  Handle invite(std::function<typename Handle::behavior_type()> make) {
+    return keep(Handle{system.spawn([](typename Handle::pointer, decltype(make) f) ->
+                                    typename Handle::behavior_type { return f(); },
+                                    std::move(make))});
   }
   template <class Handle>
   void end(const Handle& guest) {

@@ -24,7 +24,7 @@ struct listener {
 
   explicit listener(still_system& world) {
     auto note = [log = log](auto& m) { log->push_back(m); };
-    actor = world.keep(world.system.spawn([note]() -> node_actor::behavior_type {
+    actor = world.invite<node_actor>([note]() -> node_actor::behavior_type {
       return {
         [note](const core::welcome& m) { note(m); }, [note](const core::refused& m) { note(m); },
         [note](const core::halt& m) { note(m); },    [note](const core::prepare& m) { note(m); },
@@ -34,7 +34,7 @@ struct listener {
         [](const core::replica_report&) {},          [](const core::mailed_verdict&) {},
         [](const core::parts_written&) {},
       };
-    }));
+    });
   }
   template <class T>
   std::vector<T> got() const {
@@ -210,8 +210,6 @@ TEST_CASE("who has not said hello is told to, and nobody's words are nobody's", 
 TEST_CASE("a question that cannot be answered is refused, and the job lives on", "[actor]") {
   court c;
   std::vector<core::answer> answers;
-  auto asker = c.world.keep(
-    c.world.system.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; }));
   auto ask = [&](const std::string& what) {
     caf::scoped_actor self{c.world.system};
     self->send(c.supervisor, core::question{what, {}});
