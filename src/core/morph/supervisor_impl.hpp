@@ -89,6 +89,7 @@ private:
   void try_last_checkpoint_again(const std::string& reason);
   void conclude(std::optional<errc> failure, const std::string& reason);
   void refine_profile(const decided& word);
+  void hear_survivors();
   void hear_again(const roster_node& node, const verdict& word);
 
   // shared

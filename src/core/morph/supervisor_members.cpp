@@ -192,6 +192,7 @@ void supervisor_machine::impl::lose(roster_node& node, const std::string& reason
   preparations_ = 0;
   say(report_kind::lost, name_of(id) + " is lost: " + reason, id);
   answers_awaited_.erase(id);
+  hear_survivors();  // if it led, what they said before counts now
   bool involved = in_shape(id);
   if (state_ == job_state::preparing) involved = next_->recipients.contains(id);
   if (!involved && state_ != job_state::halting) return;

@@ -101,6 +101,11 @@ void supervisor_machine::impl::hear_again(const roster_node& node, const verdict
   act(step_done{{node.who, word, word.digest_before, word.validation_loss, {}, {}}, false});
 }
 
+void supervisor_machine::impl::hear_survivors() {
+  for (auto& [id, node] : roster_.all())
+    if (node.alive && node.stood.last_verdict) hear_again(node, *node.stood.last_verdict);
+}
+
 void supervisor_machine::impl::refine_profile(const decided& word) {
   for (auto& b : word.blocks) {
     if (b.block >= profile_.blocks.size()) continue;

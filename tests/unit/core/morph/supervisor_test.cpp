@@ -119,6 +119,13 @@ TEST_CASE("a survivor tells a round in the lead's place, but not before the lead
     REQUIRE(l.acts<step_done>().size() == 1);
     CHECK(l.acts<step_done>()[0].what.what.step.value == 3);
   }
+  SECTION("the lead's death is seen after the survivor has spoken") {
+    l.say(2, stood);
+    CHECK(l.acts<step_done>().empty());
+    l.step(link_lost{{1}, "reset"});
+    REQUIRE(l.acts<step_done>().size() == 1);
+    CHECK(l.acts<step_done>()[0].what.what.step.value == 3);
+  }
 }
 
 TEST_CASE("silence is a loss too, and the silent one's link is dropped", "[core][morph]") {
