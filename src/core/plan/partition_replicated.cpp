@@ -44,8 +44,8 @@ double needed_bytes(const chain_sums& sums, const replicated_options& options,
                                 : std::min(options.micro_batches, left.stages);
   auto held = chain_sums::over(sums.held, stage.blocks);
   auto stash = chain_sums::over(sums.stash, stage.blocks);
-  auto kept = stage.recompute ? in_flight * sums.boundary[stage.blocks.begin] + stash
-                              : in_flight * stash;
+  auto kept =
+    stage.recompute ? in_flight * sums.boundary[stage.blocks.begin] + stash : in_flight * stash;
   return (by_devices ? in_flight : 1) * held + kept;
 }
 
@@ -78,7 +78,8 @@ struct entry {
 /// radix.
 class table {
 public:
-  table(const chain_sums& sums, const replicated_options& options) : sums_(sums), options_(options) {
+  table(const chain_sums& sums, const replicated_options& options)
+    : sums_(sums), options_(options) {
     std::uint32_t devices = 0;
     bool limited = false;
     for (auto& c : options.devices) {

@@ -3,8 +3,8 @@
 //
 //   [blocks 0..30) on 15 devices  ->  [blocks 30..40) on 1      "15-1"
 //
-// PipeDream's form (Narayanan et al., SOSP'19, and its optimizer_graph.py): of a pipeline that never
-// drains, the slowest part decides. A stage [i,j) on q devices takes, a micro-batch,
+// PipeDream's form (Narayanan et al., SOSP'19, and its optimizer_graph.py): of a pipeline that
+// never drains, the slowest part decides. A stage [i,j) on q devices takes, a micro-batch,
 //
 //   max(compute, sync) / q   with sync = 4 (q-1)/q * parameter bytes / rate,
 //
@@ -51,7 +51,7 @@ enum class stash_rule : std::uint8_t {
 /// Devices that are alike.
 struct device_class {
   std::uint32_t count = 1;
-  double speed = 1;  ///< of the blocks' times
+  double speed = 1;                                               ///< of the blocks' times
   double memory_bytes = std::numeric_limits<double>::infinity();  ///< of each
 };
 
@@ -82,8 +82,8 @@ struct replicated_cut {
 };
 
 /// The cut with the least bottleneck on at most the devices there are; of equals the one with
-/// fewest devices. Nothing when none fits into memory. `blocks` not empty, at least one device, each
-/// speed above 0.
+/// fewest devices. Nothing when none fits into memory. `blocks` not empty, at least one device,
+/// each speed above 0.
 std::optional<replicated_cut> cut_replicated(const std::vector<chain_block>& blocks,
                                              const replicated_options& options);
 

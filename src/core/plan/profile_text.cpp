@@ -85,7 +85,7 @@ result<profile_row> parse_row(std::string_view text, std::uint32_t line) {
   if (row.id.empty()) return at_line(line, "the node has no id before its first \" -- \"");
   struct field {
     std::string_view name;
-    double profile_row::* member;
+    double profile_row::*member;
   };
   constexpr std::array fields{field{"forward_compute_time", &profile_row::forward_ms},
                               field{"backward_compute_time", &profile_row::backward_ms},

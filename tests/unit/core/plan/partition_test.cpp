@@ -72,8 +72,7 @@ double slow_time(const std::vector<chain_block>& blocks, const replicated_option
   compute /= kind.speed;
   if (options.bytes_per_time == 0) return compute / q;
   auto sync = 4 * (q - 1) * parameters / (q * options.bytes_per_time);
-  auto time = options.sync == sync_rule::added ? (compute + sync) / q
-                                               : std::max(compute, sync) / q;
+  auto time = options.sync == sync_rule::added ? (compute + sync) / q : std::max(compute, sync) / q;
   if (options.transfers && stage.blocks.begin > 0)
     time = std::max(time, 2 * boundary / (q * options.bytes_per_time));
   return time;
@@ -238,8 +237,8 @@ TEST_CASE("unequal devices in a fixed order have the least bottleneck", "[core][
     std::vector<ordered_device> devices(1 + random.below(4));
     for (auto& d : devices)
       d = {0.2 + random.uniform(), random.below(3) == 0 ? 40 + 150 * random.uniform() : infinite};
-    ordered_options options{random.below(2) == 0 ? 0.0 : 1.5,
-                            std::uint32_t(1 + random.below(4)), random.below(2) == 0};
+    ordered_options options{random.below(2) == 0 ? 0.0 : 1.5, std::uint32_t(1 + random.below(4)),
+                            random.below(2) == 0};
     double best = infinite;
     std::vector<index_range> so_far;
     for_each_cut(0, std::uint32_t(blocks.size()), so_far, [&](auto& cut) {

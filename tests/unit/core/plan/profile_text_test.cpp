@@ -72,8 +72,8 @@ TEST_CASE("what is wrong with a profile is told with its line", "[core][plan][pr
     REQUIRE(at != text.npos);
     return refusal(text.replace(at, from.size(), to));
   };
-  CHECK_THAT(changed("=4.5", "=nan"), Catch::Contains("line 3") &&
-                                        Catch::Contains("backward_compute_time is \"nan\""));
+  CHECK_THAT(changed("=4.5", "=nan"),
+             Catch::Contains("line 3") && Catch::Contains("backward_compute_time is \"nan\""));
   CHECK_THAT(changed("=4.5", "=-1"), Catch::Contains("0 to 1e15"));
   CHECK_THAT(changed("=4.5", "=1e300"), Catch::Contains("0 to 1e15"));
   CHECK_THAT(changed("=4.5", "=four"), Catch::Contains("not a number"));
@@ -105,10 +105,17 @@ TEST_CASE("a profile of changed bytes is read or refused, nothing else", "[core]
     for (auto n = 1 + random.below(4); n > 0; --n) {
       auto at = random.below(text.size());
       switch (random.below(4)) {
-        case 0: text[at] = char(random.below(256)); break;
-        case 1: text.erase(at, 1 + random.below(30)); break;
-        case 2: text.insert(at, pieces[random.below(std::size(pieces))]); break;
-        default: text.insert(at, text.substr(random.below(text.size()), random.below(200)));
+        case 0:
+          text[at] = char(random.below(256));
+          break;
+        case 1:
+          text.erase(at, 1 + random.below(30));
+          break;
+        case 2:
+          text.insert(at, pieces[random.below(std::size(pieces))]);
+          break;
+        default:
+          text.insert(at, text.substr(random.below(text.size()), random.below(200)));
       }
     }
     auto read = parse_profile_text(text);
