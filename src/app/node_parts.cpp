@@ -51,19 +51,18 @@ node_parts::~node_parts() {
 }
 
 actors::node_engine node_parts::engine() {
-  return {
-    .job = job_,
-    .runner = runner_.get(),
-    .block_count = static_cast<std::uint32_t>(model_.size()),
-    .write =
-      [this](core::runner_snapshot snapshot, std::function<void(core::parts_written)> done) {
-        writer_->submit(std::move(snapshot), std::move(done));
-      },
-    .complete =
-      [this](step_id step, std::vector<core::checkpoint_part> parts,
-             std::function<void(result<void>)> done) {
-        writer_->complete(manifest_of(step, std::move(parts)), std::move(done));
-      }};
+  return {.job = job_,
+          .runner = runner_.get(),
+          .block_count = static_cast<std::uint32_t>(model_.size()),
+          .write =
+            [this](core::runner_snapshot snapshot, std::function<void(core::parts_written)> done) {
+              writer_->submit(std::move(snapshot), std::move(done));
+            },
+          .complete =
+            [this](step_id step, std::vector<core::checkpoint_part> parts,
+                   std::function<void(result<void>)> done) {
+              writer_->complete(manifest_of(step, std::move(parts)), std::move(done));
+            }};
 }
 
 core::manifest node_parts::manifest_of(step_id step,
