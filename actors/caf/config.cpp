@@ -95,7 +95,7 @@ result<void> try_bind(const std::string& host, std::uint16_t port) {
                                         : errc::io;
   return {code,
           "cannot listen on " + host + ":" + std::to_string(port) + ": " + std::strerror(reason) +
-            (code == errc::port_in_use ? "; stop the other program, or set another port" : "")};
+            (code == errc::port_in_use ? "; stop the other program, or set another network.control_port" : "")};
 }
 
 }  // namespace
