@@ -1,0 +1,60 @@
+// A schedule as a picture for the terminal.
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "core/schedule/text.hpp"
+
+namespace shoal::core {
+
+namespace {
+
+/// The virtual stages of a rank in order of their first cell.
+std::vector<virtual_stage> stages_of(const std::vector<cell>& order) {
+  std::vector<virtual_stage> stages;
+  for (auto& c : order)
+    if (std::find(stages.begin(), stages.end(), c.stage) == stages.end()) stages.push_back(c.stage);
+  return stages;
+}
+
+std::string label(const cell& c, const std::vector<virtual_stage>& stages) {
+  auto letter = to_string(c.what)[0];
+  auto chunk = std::find(stages.begin(), stages.end(), c.stage) - stages.begin();
+  if (chunk % 2 == 1) letter = static_cast<char>(letter - 'A' + 'a');
+  return {letter, static_cast<char>('0' + c.micro_batch % 10)};
+}
+
+}  // namespace
+
+result<std::string> draw(const pipeline_plan& plan, const std::vector<cell_costs>& costs,
+                         std::size_t columns_max) {
+  SHOAL_ASSERT(columns_max >= 1);
+  SHOAL_ASSERT(costs.empty() || costs.size() == plan.ranks.size());
+  TRY_VOID(check_shape(plan));
+  cell_index index(plan);
+  TRY(auto times, unroll(plan, index, costs));
+  std::uint64_t span = 0;
+  for (auto& time : times) span = std::max(span, time.end);
+  auto scale = std::max<std::uint64_t>(1, (span + columns_max - 1) / columns_max);
+
+  std::string picture;
+  auto width = std::to_string(plan.rank_count() - 1).size();
+  for (rank_index r = 0; r < plan.rank_count(); ++r) {
+    auto& order = plan.ranks[r];
+    auto stages = stages_of(order);
+    std::string line;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (!is_compute(order[i].what)) continue;
+      auto time = times[index.number(r, i)];
+      auto begin = static_cast<std::size_t>(time.begin / scale) * 2;
+      auto end = std::max(begin + 2, static_cast<std::size_t>(time.end / scale) * 2);
+      if (line.size() < begin) line.append(begin - line.size(), line.empty() ? ' ' : '.');
+      if (line.size() < end) line.append(end - line.size(), '=');
+      line.replace(begin, 2, label(order[i], stages));
+    }
+    auto name = std::to_string(r);
+    picture += std::string(width - name.size(), ' ') + name + " " + line + "\n";
+  }
+  return picture;
+}
+
+}  // namespace shoal::core
