@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <string>
 
+#include "base/assert.hpp"
 #include "core/schedule/breach.hpp"
 #include "core/schedule/text.hpp"
 
@@ -45,7 +47,11 @@ public:
       next_(plan.rank_count(), 0),
       clock_(plan.rank_count(), 0),
       queued_(plan.rank_count(), true) {
-    for (rank_index r = 0; r < plan.rank_count(); ++r) queue_.push_back(r);
+    for (rank_index r = 0; r < plan.rank_count(); ++r) {
+      queue_.push_back(r);
+      for (auto& c : plan.ranks[r])
+        if (c.what == operation::reduce) meetings_[c.stage].arrived[r] = 0;
+    }
   }
 
   result<std::vector<cell_time>> run() {
@@ -75,9 +81,39 @@ private:
     return all;
   }
 
+  /// Ranks that sum gradients of a stage together: how often each has come, and when the last came.
+  struct meeting {
+    std::map<rank_index, std::size_t> arrived;
+    std::vector<std::uint64_t> latest;
+    std::map<rank_index, std::size_t> left;
+  };
+
+  /// Comes to a REDUCE; whether all others have come, and it is over.
+  bool meet(rank_index r, virtual_stage s) {
+    auto& m = meetings_[s];
+    auto k = m.left[r];
+    if (m.arrived[r] == k) {
+      m.arrived[r] = k + 1;
+      if (m.latest.size() == k) m.latest.push_back(0);
+      m.latest[k] = std::max(m.latest[k], clock_[r]);
+    }
+    if (!std::all_of(m.arrived.begin(), m.arrived.end(), [&](auto& a) { return a.second > k; }))
+      return false;
+    m.left[r] = k + 1;
+    clock_[r] = m.latest[k];
+    for (auto& [other, count] : m.arrived)
+      if (other != r) look_at(other);
+    return true;
+  }
+
+  void look_at(rank_index r) {
+    if (!queued_[r]) queue_.push_back(r), queued_[r] = true;
+  }
+
   bool step(rank_index r) {
     auto& order = plan_.ranks[r];
     auto begin = next_[r], end = end_of_group(order, begin);
+    if (order[begin].what == operation::reduce && !meet(r, order[begin].stage)) return false;
     auto from = clock_[r];
     std::uint64_t takes = 0;
     cell_number missing = no_cell;
@@ -98,12 +134,8 @@ private:
 
   void wake(const cell& c) {
     if (!is_compute(c.what)) return;
-    auto give = [&](virtual_stage s) {
-      auto r = plan_.rank_of(s, c.micro_batch);
-      if (!queued_[r]) queue_.push_back(r), queued_[r] = true;
-    };
-    if (c.stage > 0) give(c.stage - 1);
-    if (c.stage + 1 < plan_.stage_count()) give(c.stage + 1);
+    if (c.stage > 0) look_at(plan_.rank_of(c.stage - 1, c.micro_batch));
+    if (c.stage + 1 < plan_.stage_count()) look_at(plan_.rank_of(c.stage + 1, c.micro_batch));
   }
 
   error stuck(rank_index r) const {
@@ -117,7 +149,8 @@ private:
                       "deadlock: it waits for rank " + std::to_string(index_.rank_of(missing)) +
                         "'s \"" + text_of(index_.at(missing)) + "\"");
       }
-    return breach(rule::cycles, r, begin, order[begin], "deadlock");
+    return breach(rule::cycles, r, begin, order[begin],
+                  "deadlock: it waits for the other ranks of its stage");
   }
 
   const pipeline_plan& plan_;
@@ -125,6 +158,7 @@ private:
   const std::vector<cell_costs>& costs_;
   std::vector<cell_time> times_;
   std::vector<bool> done_;
+  std::map<virtual_stage, meeting> meetings_;
   std::vector<std::size_t> next_;
   std::vector<std::uint64_t> clock_;
   std::vector<bool> queued_;
@@ -132,5 +166,11 @@ private:
 };
 
 }  // namespace
+
+result<std::vector<cell_time>> unroll(const pipeline_plan& plan, const cell_index& index,
+                                      const std::vector<cell_costs>& costs) {
+  SHOAL_ASSERT(costs.empty() || costs.size() == plan.ranks.size());
+  return walk(plan, index, costs).run();
+}
 
 }  // namespace shoal::core

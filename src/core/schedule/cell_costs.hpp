@@ -40,9 +40,10 @@ struct cell_time {
 };
 
 /// When each cell (by `cell_number`) begins and ends, every rank strictly in its order, each cell
-/// as soon as its inputs are there; cells of a group begin and end together and take the sum.
-/// `errc::config`, rule 5, naming who waits for whom, when the order deadlocks or an input is
-/// missing. The plan must pass `check_shape`; `costs` is empty or has one for each rank.
+/// as soon as its inputs are there; cells of a group begin and end together and take the sum; the
+/// k-th REDUCE of a stage ends when all ranks that have it have come to it. `errc::config`, rule 5,
+/// naming who waits for whom, when the order deadlocks or an input is missing. The plan must pass
+/// `check_shape`; `costs` is empty or has one for each rank.
 result<std::vector<cell_time>> unroll(const pipeline_plan& plan, const cell_index& index,
                                       const std::vector<cell_costs>& costs);
 

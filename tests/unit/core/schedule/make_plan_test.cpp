@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <ranges>
 
 #include "core/schedule/text.hpp"
 
@@ -147,7 +146,7 @@ TEST_CASE("zero-bubble schedules have the spans and peaks of their paper", "[cor
 
   auto h2 = made({.name = "zb-h2", .ranks = 8, .micro_batches = 32});
   CHECK(longest_span(h2, tenths(1, 1, 1)) == 3 * 32);
-  CHECK(*std::max_element(peaks(h2).begin(), peaks(h2).begin() + 1) == 15);
+  CHECK(peaks(h2) == list{15, 15, 15, 15, 15, 15, 15, 15});
 
   auto v = made({.name = "zb-v", .ranks = 8, .micro_batches = 32});
   CHECK(longest_span(v, tenths(5, 5, 5)) == 960);
@@ -164,10 +163,10 @@ TEST_CASE("DualPipe and Chimera have the spans of their papers", "[core][schedul
   CHECK(makespan(made({.name = "dualpipe", .ranks = 4, .micro_batches = 8}), dual) == 26);
   CHECK(makespan(made({.name = "dualpipe-v", .ranks = 4, .micro_batches = 10}), dual) == 66);
 
-  for (auto [p, twice, once] :
-       {list{4, 16, 10}, list{8, 36, 22}, list{16, 76, 46}} | std::views::transform([](auto& row) {
-         return std::tuple{row[0], row[1], row[2]};
-       })) {
+  struct row {
+    std::uint32_t p, twice, once;
+  };
+  for (auto [p, twice, once] : {row{4, 16, 10}, row{8, 36, 22}, row{16, 76, 46}}) {
     CHECK(makespan(made({.name = "chimera", .ranks = p, .micro_batches = p})) == twice);
     cell_costs equal{.forward = 1, .backward = 1};
     auto plan = made({.name = "chimera",
@@ -175,6 +174,6 @@ TEST_CASE("DualPipe and Chimera have the spans of their papers", "[core][schedul
                       .micro_batches = p,
                       .costs = std::vector<cell_costs>(p, equal)});
     CHECK(makespan(plan, equal) == once);
-    CHECK(*std::max_element(peaks(plan).begin(), peaks(plan).end()) <= p);
+    for (auto peak : peaks(plan)) CHECK((p / 2 + 1 <= peak && peak <= p));
   }
 }
