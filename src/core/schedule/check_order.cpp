@@ -43,16 +43,7 @@ result<void> check_cell(const subject& s, rank_index r, std::size_t i) {
   };
   s.index.for_each_input(c, look);
   look(local_need(s, c));
-  if (wrong != no_cell) return late(s, r, i, wrong);
-  if (c.what == operation::recompute) {
-    auto backward = s.index.find_backward(c.stage, c.micro_batch);
-    if (backward < self)
-      return breach(rule::dependencies, r, i, c,
-                    "\"" + text_of(s.index.at(backward)) + "\" is over, at cell " +
-                      std::to_string(s.index.place_of(backward)) +
-                      "; R belongs between F and that");
-  }
-  return {};
+  return wrong == no_cell ? result<void>{} : late(s, r, i, wrong);
 }
 
 }  // namespace

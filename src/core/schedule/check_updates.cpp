@@ -105,6 +105,8 @@ private:
   result<void> reduce(std::size_t i, const cell& c) {
     auto& g = gradients_[c.stage];
     if (g.reduced) return wrong(rule::updates, i, "it comes twice in one update");
+    if (g.updates == g.expected)
+      return wrong(rule::updates, i, "the stage has had all its updates; leave it out");
     TRY_VOID(check_whole(rule::updates, i, c.stage));
     g.reduced = true;
     return {};
@@ -128,7 +130,7 @@ private:
     auto& g = gradients_[c.stage];
     TRY_VOID(check_whole(rule::accumulation, i, c.stage));
     if (g.updates == g.expected)
-      return wrong(rule::updates, i, "the stage has had all its updates");
+      return wrong(rule::updates, i, "the stage has had all its updates; leave it out");
     if (has_.reduce && !g.reduced)
       return wrong(rule::updates, i,
                    "\"" + text_of(cell{operation::reduce, c.stage}) + "\" must come before it");
