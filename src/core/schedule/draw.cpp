@@ -23,6 +23,15 @@ std::string label(const cell& c, const std::vector<virtual_stage>& stages) {
   return {letter, static_cast<char>('0' + c.micro_batch % 10)};
 }
 
+/// Writes a cell into columns [begin, end), one at least.
+void put(std::string& line, std::uint64_t begin, std::uint64_t end, const std::string& label) {
+  auto from = static_cast<std::size_t>(begin) * 2;
+  auto to = std::max(from + 2, static_cast<std::size_t>(end) * 2);
+  if (line.size() < from) line.append(from - line.size(), line.empty() ? ' ' : '.');
+  if (line.size() < to) line.append(to - line.size(), '=');
+  line.replace(from, 2, label);
+}
+
 }  // namespace
 
 result<std::string> draw(const pipeline_plan& plan, const std::vector<cell_costs>& costs,
@@ -42,14 +51,15 @@ result<std::string> draw(const pipeline_plan& plan, const std::vector<cell_costs
     auto& order = plan.ranks[r];
     auto stages = stages_of(order);
     std::string line;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      if (!is_compute(order[i].what)) continue;
-      auto time = times[index.number(r, i)];
-      auto begin = static_cast<std::size_t>(time.begin / scale) * 2;
-      auto end = std::max(begin + 2, static_cast<std::size_t>(time.end / scale) * 2);
-      if (line.size() < begin) line.append(begin - line.size(), line.empty() ? ' ' : '.');
-      if (line.size() < end) line.append(end - line.size(), '=');
-      line.replace(begin, 2, label(order[i], stages));
+    for (std::size_t i = 0, end = 0; i < order.size(); i = end) {
+      end = end_of_group(order, i);
+      auto at = times[index.number(r, i)].begin;  // those of a group are drawn one after the other
+      for (auto k = i; k < end; ++k) {
+        if (!is_compute(order[k].what)) continue;
+        auto takes = cost_of(costs_of(costs, r), order[k].what);
+        put(line, at / scale, (at + takes) / scale, label(order[k], stages));
+        at += takes;
+      }
     }
     auto name = std::to_string(r);
     picture += std::string(width - name.size(), ' ') + name + " " + line + "\n";

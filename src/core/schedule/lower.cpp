@@ -50,13 +50,21 @@ void put_reduce_before_updates(pipeline_plan& plan) {
   }
 }
 
-/// One thing on the time line. What ends comes before what begins at the same time.
+/// One thing on the time line. What ends comes before what begins at the same time. Of cells that
+/// end together, those go first that wait less for others: gradients from the first stage on, then
+/// activations from the last; so a rank sends what it has made before it receives.
 struct moment {
   std::uint64_t time = 0;
-  enum kind : std::uint8_t { ends, begins } what = begins;
+  enum kind : std::uint8_t { backward_ends, forward_ends, begins } what = begins;
+  std::uint32_t turn = 0;
   cell_number number = 0;
   friend auto operator<=>(const moment&, const moment&) = default;
 };
+
+moment end_of(const cell& c, cell_time time, cell_number n) {
+  if (c.what == operation::forward) return {time.end, moment::forward_ends, none - c.stage, n};
+  return {time.end, moment::backward_ends, c.stage, n};
+}
 
 class lowering {
 public:
@@ -72,9 +80,9 @@ public:
     for (rank_index r = 0; r < plan_.rank_count(); ++r)
       for (std::size_t i = 0; i < plan_.ranks[r].size(); ++i) {
         auto n = index_.number(r, i);
-        auto what = plan_.ranks[r][i].what;
-        line.push_back({times[n].begin, moment::begins, n});
-        if (is_compute(what)) line.push_back({times[n].end, moment::ends, n});
+        auto& c = plan_.ranks[r][i];
+        line.push_back({times[n].begin, moment::begins, 0, n});
+        if (is_compute(c.what)) line.push_back(end_of(c, times[n], n));
       }
     std::sort(line.begin(), line.end());
     for (auto& at : line) {

@@ -6,9 +6,10 @@
 //                0REDUCE_GRAD 0NORM 0OPT 0MORPH_OK
 //
 // A pure function: every rank derives all lists and compares `plan_hash`. All cells are laid on one
-// time line with whole-number costs; a send follows the cell that makes what it sends, and its
-// receive is put on the other rank's list at the same moment, behind the cell that runs there then.
-// So all lists are cuts of one order, and cannot deadlock even where a send waits for its receive.
+// time line with whole-number costs. A send follows the cell that makes what it sends, and its
+// receive is put on the other rank's list at the same moment, behind the cell that runs there then
+// (so that a receive may stand between a cell and its send). All lists are cuts of one order, and
+// cannot deadlock even where sends and receives wait for each other.
 
 #include <vector>
 

@@ -59,8 +59,8 @@ constexpr std::size_t csv_bytes_max = std::size_t{256} << 20;
 
 /// A picture for the terminal, a line a rank, time from left to right, two letters a column:
 ///
-///   0 F0F1F2......B0==F3B1==      operation and last digit of the micro-batch, "=" goes on,
-///   1   F0F1..B0==F2B1==          "." idle between cells; small letters: the rank's 2nd, 4th, ...
+///   0 F0F1....B0==F2B1==..B2==    operation and last digit of the micro-batch, "=" goes on,
+///   1   F0B0==F1B1==F2B2==        "." idle between cells; small letters: the rank's 2nd, 4th, ...
 ///                                 virtual stage
 ///
 /// A column is one unit of `costs` (empty: the default, else one for each rank), or more where the
