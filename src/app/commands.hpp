@@ -37,6 +37,9 @@ result<void> validate(const validate_options& options, const job_file& job, cons
 /// Runs the cluster simulator. `errc::internal` names the first seed that breaks a promise.
 result<void> sim(const sim_options& options);
 
+/// Makes a schedule, or reads one, checks it by all rules and prints it. `errc::config`.
+result<void> schedule(const schedule_options& options);
+
 /// What this program was built from.
 void version(const version_options& options);
 

@@ -23,20 +23,24 @@ namespace shoal::core {
 /// What a generator may need to know. What a schedule has no use for must be left as it is here; a
 /// setting that would be ignored is refused.
 struct plan_options {
+  // clang-format off
   /// Name               | placement      | what it is
   /// "gpipe"            | linear         | all F, then all B in order
   /// "1f1b"             | linear         | warm-up p-1-r, or the vector `warm_up`
   /// "1f1b-eager"       | linear         | warm-up 2(p-1-r)
   /// "looped-bfs"       | looped, v      | all micro-batches of a chunk, then the next chunk
   /// "interleaved-1f1b" | looped, v >= 2 | Megatron's, in groups of `group` micro-batches
-  /// "varuna"           | linear         | its list, by `costs`, and its opportunistic run-time
-  /// order "varuna-static"    | linear         | its list alone "pipedream"        | linear |
-  /// 1F1B-RR, an update after each B, stashed versions "pipedream-sync"   | linear         | the
-  /// same, one version travels with the micro-batch "pipedream-2bw"    | linear         | an update
-  /// a batch, no flush, two versions "zb-h1", "zb-h2"   | linear         | I and W apart; memory of
-  /// 1F1B, or twice that "zb-v"             | V, 2 chunks    | I and W apart, no bubble where F = I
-  /// = W "dualpipe"         | two directions | p even, m even, m >= 2p "dualpipe-v"       | V, 2
-  /// chunks    | m >= 2p "chimera"          | two directions | p even, m even; merged by `costs`
+  /// "varuna"           | linear         | its list, by `costs`, and its opportunistic order
+  /// "varuna-static"    | linear         | its list alone
+  /// "pipedream"        | linear         | 1F1B-RR, an update after each B, stashed versions
+  /// "pipedream-sync"   | linear         | the same, one version travels with the micro-batch
+  /// "pipedream-2bw"    | linear         | an update a batch, no flush, two versions
+  /// "zb-h1", "zb-h2"   | linear         | I and W apart; memory of 1F1B, or twice that
+  /// "zb-v"             | V, 2 chunks    | I and W apart, no bubble where F = I = W
+  /// "dualpipe"         | two directions | p even, m even, m >= 2p
+  /// "dualpipe-v"       | V, 2 chunks    | m >= 2p
+  /// "chimera"          | two directions | p even, m even; merged by `costs`
+  // clang-format on
   std::string name = "1f1b";
   std::uint32_t ranks = 1;          ///< p
   std::uint32_t chunks = 0;         ///< v, virtual stages a rank; 0: what the schedule needs, or 2

@@ -107,4 +107,19 @@ TEST_CASE("digest without a checkpoint is an error that says where it looked", "
   CHECK(code_of(digest({at.path.string(), false})) == errc::damaged);
 }
 
+TEST_CASE("schedule makes, reads and checks, and says what is wrong", "[app]") {
+  scratch at;
+  CHECK(schedule({.what = "zb-h1", .ranks = 2, .micro_batches = 4, .lower = true}));
+  CHECK(code_of(schedule({.what = "1f1b"})) == errc::usage);
+  CHECK(code_of(schedule({.what = "1f2b", .ranks = 2, .micro_batches = 4})) == errc::config);
+  auto file = at.path / "table.csv";
+  CHECK(code_of(schedule({.what = file.string()})) == errc::io);
+  std::ofstream(file) << "0F0,0B0\n1F0,1B0\n";
+  CHECK(schedule({.what = file.string()}));
+  std::ofstream(file) << "0B0,0F0\n1F0,1B0\n";
+  auto wrong_order = schedule({.what = file.string()});
+  CHECK(code_of(wrong_order) == errc::config);
+  CHECK_THAT(wrong_order.error().text, Catch::Contains("0B0"));
+}
+
 }  // namespace shoal::app
