@@ -19,8 +19,8 @@
 //   15 hash           all ranks have the same plan
 //   16 warnings       what runs, but not well
 //
-// Sends and receives must be complete where there are any, likewise REDUCE_GRAD, NORM and OPT; plans
-// without a flush need OPT.
+// Sends and receives must be complete where there are any, likewise REDUCE_GRAD, NORM and OPT;
+// plans without a flush need OPT.
 
 #include <cstdint>
 #include <string>
