@@ -11,15 +11,18 @@ namespace {
 
 /// Every cell that names a micro-batch is on the rank of its stage, and is the first of its kind.
 result<void> check_places(const subject& s) {
+  std::vector<std::vector<rank_index>> holders;
+  for (virtual_stage stage = 0; stage < s.plan.stage_count(); ++stage)
+    holders.push_back(ranks_of(s.plan, stage));
   for (rank_index r = 0; r < s.plan.rank_count(); ++r)
     for (std::size_t i = 0; i < s.plan.ranks[r].size(); ++i) {
       auto& c = s.plan.ranks[r][i];
       if (c.micro_batch == none) {
-        auto holders = ranks_of(s.plan, c.stage);
-        if (!std::binary_search(holders.begin(), holders.end(), r))
+        auto& held_by = holders[c.stage];
+        if (!std::binary_search(held_by.begin(), held_by.end(), r))
           return breach(
             rule::placement, r, i, c,
-            "stage " + std::to_string(c.stage) + " is on rank " + std::to_string(holders[0]));
+            "stage " + std::to_string(c.stage) + " is on rank " + std::to_string(held_by[0]));
         continue;
       }
       auto holder = s.plan.rank_of(c.stage, c.micro_batch);

@@ -139,7 +139,9 @@ private:
   /// The shortest cycle through any of the nodes left; through as many as can be tried in a
   /// moment, where there are very many.
   std::vector<edge> shortest_cycle(const std::vector<cell_number>& left,
-                                   const std::vector<bool>& done) const {
+                                   const std::vector<bool>& done) {
+    seen_in_.assign(node_.size(), 0);
+    came_by_.resize(node_.size());
     std::vector<edge> best;
     auto tries = std::max<std::size_t>(1, 20'000'000 / left.size());
     auto step = (left.size() + tries - 1) / tries;
@@ -152,8 +154,8 @@ private:
   }
 
   std::vector<edge> cycle_through(cell_number start, const std::vector<bool>& done,
-                                  std::size_t shorter_than) const {
-    std::map<cell_number, edge> came_by;
+                                  std::size_t shorter_than) {
+    ++round_;
     std::vector<cell_number> layer{start};
     for (std::size_t length = 1; !layer.empty() && length < shorter_than; ++length) {
       std::vector<cell_number> next;
@@ -161,18 +163,20 @@ private:
         for (auto i = first_edge_[n]; i < first_edge_[n + 1]; ++i) {
           auto& e = edges_[i];
           auto to = node_[e.to];
-          if (to == start) return path(start, e, came_by);
-          if (!done[to] && came_by.emplace(to, e).second) next.push_back(to);
+          if (to == start) return path(start, e);
+          if (done[to] || seen_in_[to] == round_) continue;
+          seen_in_[to] = round_;
+          came_by_[to] = e;
+          next.push_back(to);
         }
       layer = std::move(next);
     }
     return {};
   }
 
-  std::vector<edge> path(cell_number start, edge last,
-                         const std::map<cell_number, edge>& came_by) const {
+  std::vector<edge> path(cell_number start, edge last) const {
     std::vector<edge> cycle{last};
-    while (node_[cycle.back().from] != start) cycle.push_back(came_by.at(node_[cycle.back().from]));
+    while (node_[cycle.back().from] != start) cycle.push_back(came_by_[node_[cycle.back().from]]);
     return {cycle.rbegin(), cycle.rend()};
   }
 
@@ -217,6 +221,10 @@ private:
   std::vector<cell_number> node_;  // of each cell: the least cell of its node
   std::vector<edge> edges_;
   std::vector<std::size_t> first_edge_;
+  // Of the search for a cycle: in which round a node was seen last, and by which edge.
+  std::uint32_t round_ = 0;
+  std::vector<std::uint32_t> seen_in_;
+  std::vector<edge> came_by_;
 };
 
 }  // namespace

@@ -94,6 +94,12 @@ result<void> memory(const subject& s, std::vector<rank_figures>& figures) {
   for (rank_index r = 0; r < s.plan.rank_count(); ++r) {
     sweep walk(s, r);
     figures[r] = walk.run(figures[r]);
+    if (figures[r].live_peak > s.plan.policy.live_max)
+      return breach(rule::memory,
+                    "rank " + std::to_string(r) + " holds " + std::to_string(figures[r].live_peak) +
+                      " micro-batches in the order that is written; the nearest legal "
+                      "live_max is that, not " +
+                      std::to_string(s.plan.policy.live_max));
     if (s.limits.budgets.empty() || figures[r].bytes_peak <= s.limits.budgets[r]) continue;
     auto& order = s.plan.ranks[r];
     auto where = order.empty() ? "rank " + std::to_string(r)

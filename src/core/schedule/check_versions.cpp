@@ -1,5 +1,6 @@
 // Rule 6, first half: every pass reads the weights that the semantics say, and they are there.
 #include <algorithm>
+#include <map>
 
 #include "core/schedule/breach.hpp"
 #include "core/schedule/checks.hpp"
@@ -21,7 +22,7 @@ struct shelf {
 
 class rank_walk {
 public:
-  rank_walk(const subject& s, rank_index r) : s_(s), r_(r), shelves_(s.plan.stage_count()) {}
+  rank_walk(const subject& s, rank_index r) : s_(s), r_(r) {}
 
   result<void> run(rank_figures& figures) {
     auto& order = s_.plan.ranks[r_];
@@ -104,7 +105,7 @@ private:
 
   const subject& s_;
   rank_index r_;
-  std::vector<shelf> shelves_;
+  std::map<virtual_stage, shelf> shelves_;
 };
 
 result<void> no_versions(const subject& s) {

@@ -49,6 +49,10 @@ result<void> check_replicas(const plan_options& options, bool synced) {
                    static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, plan_ranks_max)));
   auto m = options.micro_batches;
   auto period = period_of(replicas, plan_micro_batches_max);
+  if (period > plan_ranks_max)
+    return illegal(
+      options, "micro-batches until routing repeats", static_cast<std::uint32_t>(period),
+      "the least common multiple of the stages' ranks is too large", 0, plan_ranks_max);
   if (m % period != 0) {
     auto below = static_cast<std::uint32_t>(m - m % period);
     return illegal(options, "micro-batches", m,

@@ -11,9 +11,11 @@
 //   events carry real costs, one set a rank. At run time Varuna deviates: where the next cell is
 //   not ready, it takes the next forward that is (`order_policy`).
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <queue>
+#include <string>
 #include <tuple>
 
 #include "core/schedule/families.hpp"
@@ -127,10 +129,26 @@ private:
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
 };
 
+/// The most micro-batches that a rank holds in the order that is written.
+std::uint32_t live_peak(const pipeline_plan& plan) {
+  std::uint32_t peak = 0;
+  for (auto& order : plan.ranks) {
+    std::uint32_t live = 0;
+    for (auto& c : order) {
+      if (c.what == operation::forward) peak = std::max(peak, ++live);
+      if (c.what == operation::backward) --live;
+    }
+  }
+  return peak;
+}
+
 }  // namespace
 
 result<pipeline_plan> varuna(const plan_options& options) {
   auto plan = game(options).play();
+  if (auto peak = live_peak(plan); options.live_max < peak)
+    return illegal(options, "live micro-batches", options.live_max,
+                   "its list holds " + std::to_string(peak), 0, peak);
   plan.policy.opportunistic = options.name == "varuna";
   plan.policy.live_max = options.live_max;
   return plan;

@@ -1,6 +1,7 @@
 #include "core/schedule/versions.hpp"
 
 #include <map>
+#include <utility>
 
 namespace shoal::core {
 
@@ -10,23 +11,21 @@ std::vector<cell> with_drops(const std::vector<cell>& order) {
     if (is_compute(order[i].what)) last_use[order[i].version] = i;
 
   std::vector<cell> with;
-  std::vector<std::uint32_t> live{0};
   std::uint32_t newest = 0;
-  auto drop = [&](std::size_t done, virtual_stage s) {
-    std::erase_if(live, [&](std::uint32_t version) {
-      auto use = last_use.find(version);
-      bool over = version != newest && (use == last_use.end() || use->second <= done);
-      if (over) with.push_back({operation::drop_version, s, none, version});
-      return over;
-    });
+  auto drop_if_over = [&](std::uint32_t version, std::size_t now, virtual_stage s) {
+    auto use = last_use.find(version);
+    if (version != newest && (use == last_use.end() || use->second <= now))
+      with.push_back({operation::drop_version, s, none, version});
   };
   for (std::size_t i = 0; i < order.size(); ++i) {
-    with.push_back(order[i]);
-    if (order[i].what == operation::optimize) {
-      newest = order[i].version;
-      live.push_back(newest);
+    auto& c = order[i];
+    with.push_back(c);
+    if (c.what == operation::optimize) {
+      auto before = std::exchange(newest, c.version);
+      drop_if_over(before, i, c.stage);
+    } else if (last_use[c.version] == i) {
+      drop_if_over(c.version, i, c.stage);
     }
-    if (order[i].what != operation::forward) drop(i, order[i].stage);
   }
   return with;
 }

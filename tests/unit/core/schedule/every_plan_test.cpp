@@ -208,3 +208,27 @@ TEST_CASE("changed schedules are refused", "[core][schedule]") {
   }
   CHECK(tried > 3000);
 }
+
+TEST_CASE("a cycle is found exactly where a walk through the lists gets stuck",
+          "[core][schedule]") {
+  rng random(mix_key(std::vector<std::uint64_t>{3}, "cycles"));
+  std::size_t stuck = 0, runs = 0;
+  for (auto name : {"gpipe", "1f1b", "1f1b-eager", "varuna", "zb-h1", "interleaved-1f1b"})
+    for (int k = 0; k < 120; ++k) {
+      auto plan = made({.name = name, .ranks = 3, .micro_batches = 6});
+      for (auto change = 1 + random.below(3); change > 0; --change) {
+        auto& order = plan.ranks[random.below(3)];
+        auto from = static_cast<std::ptrdiff_t>(random.below(order.size()));
+        auto to = std::min(from + 1 + static_cast<std::ptrdiff_t>(random.below(6)),
+                           static_cast<std::ptrdiff_t>(order.size()) - 1);
+        std::rotate(order.begin() + from, order.begin() + from + 1, order.begin() + to + 1);
+      }
+      auto checked = validate_plan(plan);
+      auto walked = unroll(plan, cell_index(plan), {});
+      CHECK(checked.has_value() == walked.has_value());
+      ++(walked ? runs : stuck);
+      if (checked) CHECK(validate_plan(lower(plan).value()));
+    }
+  CHECK(runs > 50);
+  CHECK(stuck > 50);
+}

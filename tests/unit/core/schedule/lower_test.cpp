@@ -131,6 +131,12 @@ TEST_CASE("a schedule that cannot be is refused with the nearest that can", "[co
              Contains("cannot run with 2 warm-ups on rank 1") && Contains("number is 1."));
   CHECK_THAT(refused({.name = "1f1b", .ranks = 3, .micro_batches = 9, .warm_up = {1}}),
              Contains("a vector has one for each rank"));
+  CHECK_THAT(refused({.name = "varuna", .ranks = 3, .micro_batches = 9, .live_max = 5}),
+             Contains("its list holds 6") && Contains("number is 6."));
+  CHECK_THAT(
+    refused(
+      {.name = "pipedream", .ranks = 48, .micro_batches = 17017, .replicas = {7, 11, 13, 17}}),
+    Contains("number is 4096."));
   CHECK_THAT(refused({.name = "gpipe", .warm_up = {1}}), Contains("has no use for \"warm_up\""));
   CHECK_THAT(refused({.name = "gpipe", .chunks = 2}), Contains("its placement has 1"));
   CHECK_THAT(refused({.name = "varuna", .ranks = 2, .costs = {cell_costs{}}}),

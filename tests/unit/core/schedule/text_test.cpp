@@ -44,7 +44,7 @@ std::vector<pipeline_plan> all_plans() {
     }
   plans.push_back(made({.name = "pipedream", .ranks = 4, .micro_batches = 6, .replicas = {3, 1}}));
   plans.push_back(made({.name = "pipedream-2bw", .ranks = 2, .micro_batches = 3, .batches = 3}));
-  plans.push_back(made({.name = "varuna", .ranks = 3, .micro_batches = 9, .live_max = 5}));
+  plans.push_back(made({.name = "varuna", .ranks = 3, .micro_batches = 9, .live_max = 6}));
   return plans;
 }
 

@@ -59,6 +59,22 @@ TEST_CASE("an error names rule, place and the nearest legal thing", "[core][sche
              {"rule 12 (groups), rank 0, cell 1", "must be independent"});
 }
 
+TEST_CASE("forward and backward of a micro-batch meet the same replica", "[core][schedule]") {
+  auto plan = made({.name = "pipedream", .ranks = 3, .micro_batches = 4, .replicas = {2, 1}});
+  auto& moved = plan.ranks[0];
+  plan.ranks[1].push_back(moved.back());
+  REQUIRE(moved[2] == cell{operation::backward, 0, 0, 0});
+  plan.ranks[1].push_back(moved[2]);
+  moved.erase(moved.begin() + 2);
+  check_says(refusal(plan),
+             {"rule 13 (routing), rank 1", "\"0B0@0\"", "micro-batch 0 finds stage 0 on rank 0"});
+  plan.chain_of.pop_back();
+  check_says(refusal(plan), {"rule 13 (routing)", "given for 3 micro-batches of 4"});
+  auto capped = made({.name = "varuna", .ranks = 3, .micro_batches = 9});
+  capped.policy.live_max = 5;
+  check_says(refusal(capped), {"rule 6 (memory)", "rank 0 holds 6", "not 5"});
+}
+
 TEST_CASE("sends and receives must meet", "[core][schedule]") {
   check_says(refusal(rows("0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0\n")),
              {"rule 4 (channels)", "rank 1 lacks \"1SEND_B0\", which rank 0 needs"});
