@@ -19,6 +19,8 @@ struct parsed {
   std::uint64_t node = 0, seed = 0, count = 1;
   bool trace = false, version = false;
   schedule_options schedule;
+  std::string profile_output;
+  bool dry_run = false;
 };
 
 void add_schedule(CLI::App* to, schedule_options& s) {
@@ -121,6 +123,11 @@ void add_commands(CLI::App& app, parsed& p) {
   sim->add_option("--count", p.count, "how many seeds")->check(CLI::Range(1, 10'000'000));
   sim->add_flag("--trace", p.trace, "tell every event; for one seed");
   sim->add_flag("--json", p.output.json, "as one line of JSON");
+  auto* profile = app.add_subcommand("profile", "measure what each block costs on this machine");
+  add_job(profile, p);
+  profile->add_option("--output,-o", p.profile_output, "write the JSON into this file");
+  profile->add_flag("--json", p.output.json, "as one line of JSON");
+  profile->add_flag("--dry-run", p.dry_run, "say what would be measured and written, and stop");
   add_schedule(app.add_subcommand("schedule", "make, check and show a pipeline schedule"),
                p.schedule);
   app.add_subcommand("version", "what this program was built from")
@@ -151,6 +158,8 @@ result<command> command_of(const std::string& name, const parsed& p) {
   if (name == "digest") return command(digest_options{p.path, p.output.json});
   if (name == "validate") return command(validate_options{p.job, p.output.json});
   if (name == "sim") return command(sim_options{p.seed, p.count, p.trace, p.output.json});
+  if (name == "profile")
+    return command(profile_options{p.job, p.profile_output, p.output.json, p.dry_run});
   if (name == "schedule") return command(p.schedule);
   if (name == "version") return command(version_options{p.output.json});
   if (name == "node") {

@@ -80,6 +80,12 @@ struct sim_options {
   bool trace = false;  ///< tell every event of a single seed
   bool json = false;
 };
+struct profile_options {
+  job_source job;
+  std::string output;    ///< a file for the JSON; empty: none
+  bool json = false;     ///< the JSON as the last line, and no table
+  bool dry_run = false;  ///< say what would be measured and written
+};
 /// How a schedule is shown.
 enum class schedule_form : std::uint8_t {
   figures,  ///< what each rank holds, and what is to be warned of
@@ -105,8 +111,9 @@ struct help_options {
   std::string text;
 };
 
-using command = std::variant<help_options, run_options, supervisor_options, node_options,
-                             reference_options, status_options, leave_options, digest_options,
-                             validate_options, sim_options, schedule_options, version_options>;
+using command =
+  std::variant<help_options, run_options, supervisor_options, node_options, reference_options,
+               status_options, leave_options, digest_options, validate_options, sim_options,
+               profile_options, schedule_options, version_options>;
 
 }  // namespace shoal::app

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace shoal::app {
 
@@ -120,6 +121,31 @@ TEST_CASE("schedule makes, reads and checks, and says what is wrong", "[app]") {
   auto wrong_order = schedule({.what = file.string()});
   CHECK(code_of(wrong_order) == errc::config);
   CHECK_THAT(wrong_order.error().text, Catch::Contains("0B0"));
+}
+
+TEST_CASE("profile writes what it measured, whole or not at all", "[app]") {
+  scratch at;
+  auto file = at.path / "profile.json";
+  profile_options options;
+  options.output = file.string();
+  options.dry_run = true;
+  CHECK(profile(options, job_with(at), {}));
+  CHECK_FALSE(fs::exists(file));
+  options.dry_run = false;
+  auto done = profile(options, job_with(at, {"model.layers=3"}), {});
+  INFO((done ? "" : done.error().text));
+  REQUIRE(done);
+  auto json = nlohmann::json::parse(std::ifstream(file));
+  CHECK(json["threads"] == 1);
+  CHECK(json["dtype"] == "float32");
+  REQUIRE(json["blocks"].size() == 5);
+  CHECK(json["blocks"][3]["measured_as"] == 1);
+  CHECK(json["blocks"][3]["forward"]["s"].get<double>() > 0);
+  CHECK(json["links"][0]["one_way"].size() == 5);
+  options.output = (at.path / "nowhere" / "profile.json").string();
+  auto unwritten = profile(options, job_with(at), {});
+  CHECK(code_of(unwritten) == errc::io);
+  CHECK_THAT(unwritten.error().text, Catch::Contains("nowhere"));
 }
 
 }  // namespace shoal::app

@@ -96,6 +96,17 @@ TEST_CASE("sim, digest and version read theirs", "[config]") {
   CHECK_FALSE(good<version_options>({"--version"}).json);
 }
 
+TEST_CASE("profile takes a job and a file to write", "[config]") {
+  auto options = good<profile_options>(
+    {"profile", "job.toml", "--set", "training.threads=2", "-o", "p.json", "--dry-run"});
+  CHECK(options.job.path == "job.toml");
+  CHECK(options.job.overrides.size() == 1);
+  CHECK(options.output == "p.json");
+  CHECK(options.dry_run);
+  CHECK_FALSE(options.json);
+  CHECK(wrong({"profile"}).find("JOB is required") != std::string::npos);
+}
+
 TEST_CASE("schedule reads sizes, lists and one form", "[config]") {
   auto picture = good<schedule_options>({"schedule", "1f1b", "-p", "4", "-m", "8", "--draw"});
   CHECK(picture.what == "1f1b");
