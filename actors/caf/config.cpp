@@ -93,9 +93,11 @@ result<void> try_bind(const std::string& host, std::uint16_t port) {
               : reason == EACCES        ? errc::no_permission
               : reason == EADDRNOTAVAIL ? errc::config
                                         : errc::io;
-  return {code,
-          "cannot listen on " + host + ":" + std::to_string(port) + ": " + std::strerror(reason) +
-            (code == errc::port_in_use ? "; stop the other program, or set another port" : "")};
+  return {
+    code,
+    "cannot listen on " + host + ":" + std::to_string(port) + ": " + std::strerror(reason) +
+      (code == errc::port_in_use ? "; stop the other program, or set another network.control_port"
+                                 : "")};
 }
 
 }  // namespace

@@ -37,6 +37,12 @@ result<void> validate(const validate_options& options, const job_file& job, cons
 /// Runs the cluster simulator. `errc::internal` names the first seed that breaks a promise.
 result<void> sim(const sim_options& options);
 
+/// Measures the blocks of a model, and the loopback link, and prints or writes the profile.
+result<void> profile(const profile_options& options, const job_file& job, const trainer& mine);
+
+/// Makes a schedule, or reads one, checks it by all rules and prints it. `errc::config`.
+result<void> schedule(const schedule_options& options);
+
 /// What this program was built from.
 void version(const version_options& options);
 

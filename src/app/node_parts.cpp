@@ -51,21 +51,22 @@ node_parts::~node_parts() {
 }
 
 actors::node_engine node_parts::engine() {
-  return {
-    .job = job_,
-    .runner = runner_.get(),
-    .block_count = static_cast<std::uint32_t>(model_.size()),
-    .write =
-      [this](core::runner_snapshot snapshot, std::function<void(core::parts_written)> done) {
-        writer_->submit(std::move(snapshot), std::move(done));
-      },
-    .complete =
-      [this](step_id step, std::vector<core::checkpoint_part> parts,
-             std::function<void(result<void>)> done) { complete(step, std::move(parts), done); }};
+  return {.job = job_,
+          .runner = runner_.get(),
+          .block_count = static_cast<std::uint32_t>(model_.size()),
+          .write =
+            [this](core::runner_snapshot snapshot, std::function<void(core::parts_written)> done) {
+              writer_->submit(std::move(snapshot), std::move(done));
+            },
+          .complete =
+            [this](step_id step, std::vector<core::checkpoint_part> parts,
+                   std::function<void(result<void>)> done) {
+              writer_->complete(manifest_of(step, std::move(parts)), std::move(done));
+            }};
 }
 
-void node_parts::complete(step_id step, std::vector<core::checkpoint_part> parts,
-                          const std::function<void(result<void>)>& done) {
+core::manifest node_parts::manifest_of(step_id step,
+                                       std::vector<core::checkpoint_part> parts) const {
   core::manifest m;
   m.job_text = bits_;
   m.step = step;
@@ -73,7 +74,7 @@ void node_parts::complete(step_id step, std::vector<core::checkpoint_part> parts
   for (auto& part : parts) digests.push_back(part.digest);
   m.weights_digest = core::model_digest(digests);
   m.parts = std::move(parts);
-  done(folder_->write_manifest(m));
+  return m;
 }
 
 }  // namespace shoal::app

@@ -29,8 +29,7 @@ public:
 
 private:
   node_parts() = default;
-  void complete(step_id step, std::vector<core::checkpoint_part> parts,
-                const std::function<void(result<void>)>& done);
+  core::manifest manifest_of(step_id step, std::vector<core::checkpoint_part> parts) const;
 
   core::job_options job_;
   std::string bits_;

@@ -120,7 +120,8 @@ void run_log::event(const std::string& name, const nlohmann::ordered_json& field
 }
 
 void run_log::check(const result<void>& written) {
-  if (written || metrics_failed_) return;
+  if (!written && written.error().code == errc::internal) same_bits_ = written;
+  if (written || metrics_failed_ || !same_bits_) return;
   metrics_failed_ = true;
   screen_.error("metrics are no longer written: " + written.error().text);
 }

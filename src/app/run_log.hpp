@@ -16,7 +16,8 @@
 namespace shoal::app {
 
 /// One thread at a time. A metrics file that cannot be written is told once and then given up:
-/// training is worth more than its log.
+/// training is worth more than its log. But for one thing: weights that differ from those told
+/// before.
 class run_log {
 public:
   run_log(const core::job_options& job, telemetry::console& screen, telemetry::metrics_file metrics,
@@ -32,6 +33,8 @@ public:
              const std::string& sentence);
 
   std::uint64_t newest_step() const { return newest_; }
+  /// `errc::internal` once weights of a step were told that differ from those told before.
+  const result<void>& same_bits() const { return same_bits_; }
 
 private:
   void morph(const core::report& what);
@@ -46,6 +49,7 @@ private:
   std::uint32_t nodes_before_ = 0;
   std::uint64_t newest_ = 0;
   bool metrics_failed_ = false;
+  result<void> same_bits_;
 };
 
 }  // namespace shoal::app

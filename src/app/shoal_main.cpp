@@ -49,6 +49,8 @@ struct dispatcher {
   result<void> operator()(const leave_options& o) const { return leave(o); }
   result<void> operator()(const digest_options& o) const { return digest(o); }
   result<void> operator()(const sim_options& o) const { return sim(o); }
+  result<void> operator()(const profile_options& o) const { return with_job(profile, o, mine); }
+  result<void> operator()(const schedule_options& o) const { return schedule(o); }
 };
 
 result<void> perform(int argc, char** argv, const trainer& mine) {

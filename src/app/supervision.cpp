@@ -119,9 +119,10 @@ std::optional<result<void>> supervision::wait(std::chrono::steady_clock::time_po
   for (auto& what : heard) {
     if (auto* report = std::get_if<reported>(&what))
       take(*report);
-    else if (auto* step = std::get_if<core::step_done>(&what))
+    else if (auto* step = std::get_if<core::step_done>(&what)) {
       take(*step);
-    else {
+      if (auto& same = log_->same_bits(); !same) return screen_.close(), same;
+    } else {
       auto& end = std::get<core::finished>(what);
       screen_.close();
       if (end.failure) return result<void>(*end.failure, end.reason);
@@ -157,6 +158,9 @@ void supervision::retire_checkpoints() {
   std::vector<step_id> steps;
   std::vector<std::pair<step_id, std::string>> kept;
   for (auto& m : listing->usable) steps.push_back(m.step);
+  if (!steps.empty())
+    if (auto removed = folder_->remove_unfinished_before(steps.front()); !removed)
+      screen_.error(removed.error().text);
   auto gone = core::to_delete(steps, job_.checkpoint.keep_latest_k, {});
   for (auto step : gone)
     if (auto removed = folder_->remove(step); !removed) screen_.error(removed.error().text);

@@ -85,8 +85,9 @@ struct checkpoint_options {
 };
 
 struct nodes_options {
-  std::uint32_t local = 2;  ///< started by `shoal run`
-  byte_count memory{0};     ///< what a node may use; 0: three quarters of the machine's
+  std::uint32_t local = 2;     ///< started by `shoal run`
+  byte_count memory{0};        ///< what a node may use; 0: three quarters of the machine's
+  nanoseconds mean_life = 4h;  ///< expected until a node is lost; 0: none ever is
 };
 
 struct network_options {

@@ -42,14 +42,31 @@ void snapshot_writer::submit(core::runner_snapshot snapshot, callback done) {
   if (dropped) drop(*dropped, why);
 }
 
+void snapshot_writer::complete(core::manifest m, std::function<void(result<void>)> done) {
+  bool taken = false;
+  {
+    const std::scoped_lock guard(mutex_);
+    if (!stopping_) {
+      completions_.push_back({std::move(m), std::move(done)});
+      taken = true;
+    }
+  }
+  if (!taken) return done({errc::halted, "the checkpoint writer has stopped"});
+  changed_.notify_all();
+}
+
 void snapshot_writer::stop() {
   std::optional<generation> dropped;
+  std::deque<completion> unwritten;
   {
     const std::scoped_lock guard(mutex_);
     stopping_ = true;
     std::swap(dropped, waiting_);
+    std::swap(unwritten, completions_);
   }
   changed_.notify_all();
+  for (auto& one : unwritten)
+    one.done({errc::halted, "the checkpoint writer was stopped before the manifest was written"});
   if (dropped) drop(*dropped, "the checkpoint writer was stopped before it was written");
   if (thread_.joinable()) thread_.join();
 }
@@ -57,13 +74,20 @@ void snapshot_writer::stop() {
 void snapshot_writer::write_loop() {
   for (;;) {
     std::optional<generation> next;
+    std::optional<completion> whole;
     {
       std::unique_lock guard(mutex_);
-      changed_.wait(guard, [this] { return waiting_ || stopping_; });
+      changed_.wait(guard, [this] { return waiting_ || !completions_.empty() || stopping_; });
       if (stopping_) return;
-      std::swap(next, waiting_);
+      if (completions_.empty()) {
+        std::swap(next, waiting_);
+      } else {
+        whole = std::move(completions_.front());
+        completions_.pop_front();
+      }
     }
-    write(*next);
+    if (whole) whole->done(folder_.write_manifest(whole->manifest));
+    if (next) write(*next);
   }
 }
 

@@ -6,6 +6,7 @@
 // is not there. Training never waits for a disk.
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -31,6 +32,10 @@ public:
   /// Takes the snapshot over and returns at once. After `stop` it is dropped.
   void submit(core::runner_snapshot snapshot, callback done);
 
+  /// Completes a checkpoint: writes its manifest, before any generation that waits. Returns at
+  /// once; `done` is called exactly once, as a `callback` is.
+  void complete(core::manifest m, std::function<void(result<void>)> done);
+
   /// Finishes the block that is being written, drops the rest and ends the thread. May be called
   /// again.
   void stop();
@@ -40,6 +45,10 @@ private:
     core::runner_snapshot snapshot;
     callback done;
   };
+  struct completion {
+    core::manifest manifest;
+    std::function<void(result<void>)> done;
+  };
   void write_loop();
   void write(const generation& next);
   static void drop(generation& unwritten, const std::string& why);
@@ -48,6 +57,7 @@ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<generation> waiting_;
+  std::deque<completion> completions_;  // a few: one for each generation whose parts are whole
   bool stopping_ = false;
   std::thread thread_;  // last: it uses all of the above
 };

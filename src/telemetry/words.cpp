@@ -49,7 +49,7 @@ std::string text_of(const progress& p) {
   auto text =
     format("step %*llu/%llu  loss %.4f  norm %.3g  lr %.2e", width,
            static_cast<unsigned long long>(p.step), static_cast<unsigned long long>(p.steps),
-           p.loss, p.gradient_norm, p.learning_rate);
+           p.loss, std::fabs(p.gradient_norm), p.learning_rate);
   if (p.what == core::decision::skip) text += "  skipped";
   if (p.tokens_per_s > 0) text += "  " + short_number(p.tokens_per_s) + " tok/s";
   if (!p.layout.empty()) text += "  " + p.layout;

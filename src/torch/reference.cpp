@@ -26,19 +26,6 @@ result<micro_batch> read(const std::function<micro_batch()>& get) {
   }
 }
 
-/// The actions that micro-batch g allows.
-std::span<const core::reduction_action> actions_of(const core::accumulation& sums,
-                                                   micro_batch_index g) {
-  // A merge belongs to the micro-batch before it.
-  using kind = core::reduction_action::kind;
-  auto& all = sums.actions;
-  auto first =
-    std::ranges::find_if(all, [&](auto& a) { return a.what != kind::merge && a.micro_batch == g; });
-  auto last = std::find_if(first, all.end(),
-                           [&](auto& a) { return a.what != kind::merge && a.micro_batch != g; });
-  return {first, last};
-}
-
 bool finite(const at::Tensor& t) {
   return !t.is_floating_point() ||
          all_finite({t.const_data_ptr<float>(), static_cast<std::size_t>(t.numel())});
@@ -108,7 +95,7 @@ double reference_trainer::train(const micro_batch& batch, core::round_facts& fac
   boundary.clear();  // the loss, which needs no gradient from outside
   for (auto b = blocks_.size(); b-- > 0;) {
     boundary =
-      blocks_[b]->backward(std::move(records[b]), std::move(boundary), actions_of(sums_, g));
+      blocks_[b]->backward(std::move(records[b]), std::move(boundary), core::actions_of(sums_, g));
     records.pop_back();
   }
   return loss;

@@ -208,7 +208,8 @@ TEST_CASE("an address that others reach is refused without --insecure", "[net][i
 TEST_CASE("a control port in use is named", "[net][input]") {
   auto taken = socket_to::listen();
   auto port = std::to_string(taken.port());
-  refused_with(11, {"network.control_port=" + port}, {port, "in use", "set another port"});
+  refused_with(11, {"network.control_port=" + port},
+               {port, "in use", "set another network.control_port"});
 }
 
 TEST_CASE("folders that cannot be written are named", "[net][input]") {

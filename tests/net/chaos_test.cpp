@@ -3,6 +3,7 @@
 // process.
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -80,7 +81,14 @@ TEST_CASE("random kills, leaves and joins do not change a bit of any step", "[ne
       if (event["action"] == "join") joins += event["count"].get<std::size_t>();
     }
     if (event["event"] == "started") pids.insert(event["pid"].get<int>());
+    if (event["event"] == "exited") {
+      INFO(event.dump());
+      auto code = event["code"].get<int>();
+      CHECK(event["expected"].get<bool>());
+      CHECK((code == 0 || code == 128 + SIGKILL || code == 128 + SIGTERM));
+    }
   }
+  CHECK(chaos.err.find("Sanitizer") == std::string::npos);  // of a build that has them
   CHECK(done == events);
   CHECK(pids.size() <= 4 + joins);
   CHECK(processes_with(folder.path.string()).empty());

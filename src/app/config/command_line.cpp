@@ -18,7 +18,37 @@ struct parsed {
   std::string join, host = "127.0.0.1", whom, path;
   std::uint64_t node = 0, seed = 0, count = 1;
   bool trace = false, version = false;
+  schedule_options schedule;
+  std::string profile_output;
+  bool dry_run = false;
 };
+
+void add_schedule(CLI::App* to, schedule_options& s) {
+  to->add_option("NAME", s.what,
+                 "a name (1f1b, gpipe, interleaved-1f1b, zb-h1, ...), or a CSV file")
+    ->required();
+  to->add_option("--ranks,-p", s.ranks, "pipeline depth");
+  to->add_option("--micro-batches,-m", s.micro_batches, "of a batch");
+  to->add_option("--chunks,-v", s.chunks, "virtual stages a rank");
+  to->add_option("--group", s.group, "interleaved-1f1b: micro-batches that walk together");
+  to->add_option("--batches", s.batches, "pipedream-2bw: how many batches");
+  to->add_option("--warm-up", s.warm_up, "1f1b: forwards before the first backward, one a rank")
+    ->delimiter(',');
+  to->add_option("--replicas", s.replicas, "pipedream: ranks of each stage")->delimiter(',');
+  to->add_option("--live-max", s.live_max, "varuna: micro-batches that a rank may hold");
+  to->add_flag("--recompute", s.recompute, "forward again before each backward");
+  to->add_flag("--lower", s.lower, "with sends, receives, reductions and the optimizer");
+  auto* form = to->add_option_group("form", "what is shown; the figures by default");
+  auto show = [&](const char* flag, schedule_form f, const char* what) {
+    form->add_flag_callback(
+      flag, [&s, f] { s.form = f; }, what);
+  };
+  show("--text", schedule_form::text, "the cells of each rank");
+  show("--draw", schedule_form::picture, "a picture");
+  show("--csv", schedule_form::csv, "a table as torch.distributed.pipelining has it");
+  show("--json", schedule_form::json, "the figures as one line of JSON");
+  form->require_option(0, 1);
+}
 
 void add_job(CLI::App* to, parsed& p, bool required = true) {
   auto* file = to->add_option("JOB", p.job.path, "the job file (TOML)");
@@ -93,6 +123,13 @@ void add_commands(CLI::App& app, parsed& p) {
   sim->add_option("--count", p.count, "how many seeds")->check(CLI::Range(1, 10'000'000));
   sim->add_flag("--trace", p.trace, "tell every event; for one seed");
   sim->add_flag("--json", p.output.json, "as one line of JSON");
+  auto* profile = app.add_subcommand("profile", "measure what each block costs on this machine");
+  add_job(profile, p);
+  profile->add_option("--output,-o", p.profile_output, "write the JSON into this file");
+  profile->add_flag("--json", p.output.json, "as one line of JSON");
+  profile->add_flag("--dry-run", p.dry_run, "say what would be measured and written, and stop");
+  add_schedule(app.add_subcommand("schedule", "make, check and show a pipeline schedule"),
+               p.schedule);
   app.add_subcommand("version", "what this program was built from")
     ->add_flag("--json", p.output.json, "as one line of JSON");
 }
@@ -121,6 +158,9 @@ result<command> command_of(const std::string& name, const parsed& p) {
   if (name == "digest") return command(digest_options{p.path, p.output.json});
   if (name == "validate") return command(validate_options{p.job, p.output.json});
   if (name == "sim") return command(sim_options{p.seed, p.count, p.trace, p.output.json});
+  if (name == "profile")
+    return command(profile_options{p.job, p.profile_output, p.output.json, p.dry_run});
+  if (name == "schedule") return command(p.schedule);
   if (name == "version") return command(version_options{p.output.json});
   if (name == "node") {
     TRY(auto join, parse_address(p.join));

@@ -109,6 +109,9 @@ void add_machines(std::vector<key>& t) {
   t.push_back(integer("nodes.local", other, 0, 256, FIELD(nodes.local), "started by `shoal run`"));
   t.push_back(bytes("nodes.memory", FIELD(nodes.memory),
                     "what a node may use; 0: three quarters of the machine's"));
+  t.push_back(duration("nodes.mean_life", none, 10'000 * day, FIELD(nodes.mean_life),
+                       "expected until a node is lost; the shorter, the more a second holder of "
+                       "each block is worth; 0: none is lost"));
   t.push_back(text("network.host", other, FIELD(network.host), "address to listen on"));
   t.push_back(integer("network.control_port", other, 0, 65535, FIELD(network.control_port),
                       "of the supervisor; 0: any that is free"));

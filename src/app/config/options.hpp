@@ -80,6 +80,29 @@ struct sim_options {
   bool trace = false;  ///< tell every event of a single seed
   bool json = false;
 };
+struct profile_options {
+  job_source job;
+  std::string output;    ///< a file for the JSON; empty: none
+  bool json = false;     ///< the JSON as the last line, and no table
+  bool dry_run = false;  ///< say what would be measured and written
+};
+/// How a schedule is shown.
+enum class schedule_form : std::uint8_t {
+  figures,  ///< what each rank holds, and what is to be warned of
+  text,     ///< the cells of each rank
+  picture,  ///< `draw`
+  csv,      ///< as torch.distributed.pipelining reads it
+  json,     ///< the figures
+};
+struct schedule_options {
+  std::string what;  ///< a name, or a CSV file
+  std::uint32_t ranks = 0, micro_batches = 0;
+  std::uint32_t chunks = 0, group = 0, batches = 1, live_max = 0;  ///< 0: the schedule's own
+  std::vector<std::uint32_t> warm_up, replicas;
+  bool recompute = false;
+  bool lower = false;  ///< with sends, receives, reductions, optimizer
+  schedule_form form = schedule_form::figures;
+};
 struct version_options {
   bool json = false;
 };
@@ -88,8 +111,9 @@ struct help_options {
   std::string text;
 };
 
-using command = std::variant<help_options, run_options, supervisor_options, node_options,
-                             reference_options, status_options, leave_options, digest_options,
-                             validate_options, sim_options, version_options>;
+using command =
+  std::variant<help_options, run_options, supervisor_options, node_options, reference_options,
+               status_options, leave_options, digest_options, validate_options, sim_options,
+               profile_options, schedule_options, version_options>;
 
 }  // namespace shoal::app

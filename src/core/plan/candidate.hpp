@@ -31,10 +31,12 @@ struct candidate {
   std::vector<chain> chains;
   double step_s = 0;      ///< expected
   double exchange_s = 0;  ///< part of it: gradients that nothing hides
+  double redo_s = 0;      ///< beside it: steps that losses undo, spread over all steps
   std::uint64_t moved_bytes = 0;
 
   std::size_t worker_count() const;
   bool is_redundant() const { return chains.size() > 1; }
+  double cost_s() const { return step_s + redo_s; }
   layout shape() const;
 };
 
@@ -54,7 +56,7 @@ std::optional<candidate> build(const price_list& prices, std::vector<std::vector
 /// No candidate of these chains takes less: as if blocks and micro-batches could be cut anywhere.
 double least_seconds(const price_list& prices, const std::vector<std::vector<worker>>& chains);
 
-/// Sets slowest_s, fill_s, exchange_s and step_s from the rest.
+/// Sets slowest_s, fill_s and the prices of the whole from the rest.
 void reprice(const price_list& prices, candidate& c);
 
 /// Bytes that each stage of the chain needs.

@@ -179,6 +179,9 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
               " micro-batches: " + text_of_time(chosen.step_s) + " a step, " +
               text_of_time(slowest_s) + " a micro-batch in the slowest stage, " +
               text_of_time(chosen.exchange_s) + " to exchange gradients";
+  if (chosen.redo_s > 0)
+    text += ", " + text_of_time(chosen.redo_s) +
+            " to redo what losses undo, as each block has one holder";
   auto& by_replicas = found.best_by_replicas();
   auto other = by_replicas.end();
   for (auto it = by_replicas.begin(); it != by_replicas.end(); ++it)

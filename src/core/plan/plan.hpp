@@ -10,8 +10,10 @@
 //   max over replicas ((m_r + p_r - 1) * slowest stage + way through the links) + exchange of stage
 //   0
 //
-// and refused when a stage does not fit into its node. Within 5 % of the cheapest, a second holder
-// of every block comes first, then using more nodes; within 2 % of that, moving less.
+// plus the steps that losses undo where a block has one holder only (nodes.mean_life, half of the
+// distance of checkpoints), and refused when a stage does not fit into its node. Within 5 % of the
+// cheapest, a second holder of every block comes first, then using more nodes; within 2 % of that,
+// moving less.
 
 #include <cstdint>
 #include <string>

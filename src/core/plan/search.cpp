@@ -145,7 +145,7 @@ std::vector<candidate> search::run() {
   }
 
   auto keep = [&](auto good) { std::erase_if(pool_, [&](auto& c) { return !good(c); }); };
-  keep([&](auto& c) { return c.step_s <= best_ * as_good; });
+  keep([&](auto& c) { return c.cost_s() <= best_ * as_good; });
   bool redundant =
     std::any_of(pool_.begin(), pool_.end(), [](auto& c) { return c.is_redundant(); });
   keep([&](auto& c) { return c.is_redundant() == redundant; });
@@ -193,12 +193,12 @@ void search::try_all(const std::vector<worker>& chosen) {
       continue;
     }
     auto built = build(prices_, std::move(chains));
-    if (std::isfinite(best_) && (!built || built->step_s >= best_)) ++in_vain;
+    if (std::isfinite(best_) && (!built || built->cost_s() >= best_)) ++in_vain;
     if (!built) continue;
-    if (built->step_s < best_)
-      in_vain = 0, best_ = built->step_s, best_merit_ = merit_of(built->chains.size(), count);
+    if (built->cost_s() < best_)
+      in_vain = 0, best_ = built->cost_s(), best_merit_ = merit_of(built->chains.size(), count);
     note(built->chains.size(), count, built->step_s);
-    if (built->step_s <= best_ * as_good) pool_.push_back(std::move(*built));
+    if (built->cost_s() <= best_ * as_good) pool_.push_back(std::move(*built));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <span>
 
 #include "base/assert.hpp"
 
@@ -176,6 +175,11 @@ std::vector<index_range> pieces_of(const reduction_tree& tree, index_range range
 
 accumulation accumulate(const reduction_tree& tree, index_range range) {
   return accumulator(tree).run(find_pieces(tree, range));
+}
+
+std::span<const reduction_action> actions_of(const accumulation& sums, micro_batch_index g) {
+  auto [begin, end] = std::ranges::equal_range(sums.actions, g, {}, &reduction_action::micro_batch);
+  return {begin, end};
 }
 
 std::vector<piece_addition> finish(const reduction_tree& tree,

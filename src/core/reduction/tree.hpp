@@ -16,6 +16,7 @@
 // that begins at a leaf 2 log2(L) + 1, and one that begins inside a leaf up to leaf - 1 more.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/layout.hpp"
@@ -60,6 +61,9 @@ std::vector<index_range> pieces_of(const reduction_tree& tree, index_range range
 
 /// The pieces of `range`, and how to add them up. `range` within [0, N) and not empty.
 accumulation accumulate(const reduction_tree& tree, index_range range);
+
+/// Those actions of `sums` that the gradient of micro-batch g makes due, in order.
+std::span<const reduction_action> actions_of(const accumulation& sums, micro_batch_index g);
 
 /// One addition of the final sum: buffer `into` += buffer `from`, both numbers of pieces.
 struct piece_addition {

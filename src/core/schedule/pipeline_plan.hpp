@@ -10,6 +10,8 @@
 // lists that `lower` derives from it (sends, receives, reductions, optimizer), a pure function, so
 // that all ranks derive the same and compare its hash.
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,6 +46,26 @@ enum class operation : std::uint8_t {
 
 /// No micro-batch, or no version.
 constexpr std::uint32_t none = UINT32_MAX;
+
+/// How many operations there are.
+constexpr std::size_t operation_count = 15;
+
+/// Whether the operation computes, and so is part of the order that generators write.
+constexpr bool is_compute(operation what) { return what <= operation::recompute; }
+constexpr bool is_send(operation what) {
+  return what == operation::send_activation || what == operation::send_gradient;
+}
+constexpr bool is_receive(operation what) {
+  return what == operation::receive_activation || what == operation::receive_gradient;
+}
+/// Whether a cell must name a micro-batch; OPT alone may or may not.
+constexpr bool has_micro_batch(operation what) { return what <= operation::receive_gradient; }
+
+/// Limits on a plan, whoever wrote it.
+constexpr std::uint32_t plan_ranks_max = 4096;
+constexpr std::uint32_t plan_stages_max = 8192;
+constexpr std::uint32_t plan_micro_batches_max = 65536;
+constexpr std::size_t plan_cells_max = std::size_t{1} << 24;
 
 struct cell {
   operation what = operation::forward;
@@ -81,12 +103,16 @@ struct pipeline_plan {
   std::vector<std::vector<cell>> ranks;  ///< in program order
   weight_semantics weights = weight_semantics::flush;
   order_policy policy;
+  /// Updates of the weights: micro-batches [k n, (k+1) n) make batch k, n = micro_batches/batches.
+  /// With `stash` and `vertical_sync` every micro-batch is an update of its own.
+  std::uint32_t batches = 1;
 
   rank_index rank_count() const { return static_cast<rank_index>(ranks.size()); }
   virtual_stage stage_count() const {
     return placement.empty() ? 0 : static_cast<virtual_stage>(placement[0].size());
   }
   std::uint32_t chain(micro_batch_index m) const { return chain_of.empty() ? 0 : chain_of[m]; }
+  micro_batch_index batch_size() const { return micro_batches / batches; }
   rank_index rank_of(virtual_stage s, micro_batch_index m) const { return placement[chain(m)][s]; }
   friend bool operator==(const pipeline_plan&, const pipeline_plan&) = default;
 };

@@ -172,8 +172,8 @@ void round::backward_block() {
   auto record = std::move(kept.back());
   kept.pop_back();
   auto began = clock::now();
-  now_->boundary =
-    held_.at(b).backward(std::move(record), std::move(now_->boundary), facts_.sum_actions(g));
+  now_->boundary = held_.at(b).backward(std::move(record), std::move(now_->boundary),
+                                        core::actions_of(facts_.sums(), g));
   auto& t = timings_[b];
   t.backward += clock::now() - began;
   ++t.backward_count;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -82,12 +81,6 @@ node_id stage_facts::holder(replica_index replica, block_index block) const {
   auto found = std::ranges::find_if(stages, [&](auto& s) { return s.blocks.contains(block); });
   SHOAL_ASSERT(found != stages.end());
   return found->node;
-}
-
-std::span<const core::reduction_action> stage_facts::sum_actions(micro_batch_index g) const {
-  auto& all = sums().actions;
-  auto [begin, end] = std::ranges::equal_range(all, g, {}, &core::reduction_action::micro_batch);
-  return {begin, end};
 }
 
 core::index_range stage_facts::pieces(replica_index replica) const {

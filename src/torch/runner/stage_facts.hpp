@@ -51,8 +51,6 @@ public:
   node_id holder(replica_index replica, block_index block) const;
   /// How this replica adds up its gradients.
   const core::accumulation& sums() const { return sums_[at_.replica]; }
-  /// The actions of `sums()` that micro-batch g allows.
-  std::span<const core::reduction_action> sum_actions(micro_batch_index g) const;
   /// Pieces of all replicas are numbered in order; those of `replica` are this range.
   core::index_range pieces(replica_index replica) const;
   std::uint32_t piece_count() const { return first_piece_.back(); }

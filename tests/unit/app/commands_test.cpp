@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace shoal::app {
 
@@ -105,6 +106,46 @@ TEST_CASE("digest without a checkpoint is an error that says where it looked", "
   CHECK(code_of(digest({at.path.string(), false})) == errc::checkpoint_unusable);
   std::ofstream(at.path / "checkpoints" / "step-00000005" / "manifest.json") << "{}";
   CHECK(code_of(digest({at.path.string(), false})) == errc::damaged);
+}
+
+TEST_CASE("schedule makes, reads and checks, and says what is wrong", "[app]") {
+  scratch at;
+  CHECK(schedule({.what = "zb-h1", .ranks = 2, .micro_batches = 4, .lower = true}));
+  CHECK(code_of(schedule({.what = "1f1b"})) == errc::usage);
+  CHECK(code_of(schedule({.what = "1f2b", .ranks = 2, .micro_batches = 4})) == errc::config);
+  auto file = at.path / "table.csv";
+  CHECK(code_of(schedule({.what = file.string()})) == errc::io);
+  std::ofstream(file) << "0F0,0B0\n1F0,1B0\n";
+  CHECK(schedule({.what = file.string()}));
+  std::ofstream(file) << "0B0,0F0\n1F0,1B0\n";
+  auto wrong_order = schedule({.what = file.string()});
+  CHECK(code_of(wrong_order) == errc::config);
+  CHECK_THAT(wrong_order.error().text, Catch::Contains("0B0"));
+}
+
+TEST_CASE("profile writes what it measured, whole or not at all", "[app]") {
+  scratch at;
+  auto file = at.path / "profile.json";
+  profile_options options;
+  options.output = file.string();
+  options.dry_run = true;
+  CHECK(profile(options, job_with(at), {}));
+  CHECK_FALSE(fs::exists(file));
+  options.dry_run = false;
+  auto done = profile(options, job_with(at, {"model.layers=3"}), {});
+  INFO((done ? "" : done.error().text));
+  REQUIRE(done);
+  auto json = nlohmann::json::parse(std::ifstream(file));
+  CHECK(json["threads"] == 1);
+  CHECK(json["dtype"] == "float32");
+  REQUIRE(json["blocks"].size() == 5);
+  CHECK(json["blocks"][3]["measured_as"] == 1);
+  CHECK(json["blocks"][3]["forward"]["s"].get<double>() > 0);
+  CHECK(json["links"][0]["one_way"].size() == 5);
+  options.output = (at.path / "nowhere" / "profile.json").string();
+  auto unwritten = profile(options, job_with(at), {});
+  CHECK(code_of(unwritten) == errc::io);
+  CHECK_THAT(unwritten.error().text, Catch::Contains("nowhere"));
 }
 
 }  // namespace shoal::app

@@ -96,6 +96,34 @@ TEST_CASE("sim, digest and version read theirs", "[config]") {
   CHECK_FALSE(good<version_options>({"--version"}).json);
 }
 
+TEST_CASE("profile takes a job and a file to write", "[config]") {
+  auto options = good<profile_options>(
+    {"profile", "job.toml", "--set", "training.threads=2", "-o", "p.json", "--dry-run"});
+  CHECK(options.job.path == "job.toml");
+  CHECK(options.job.overrides.size() == 1);
+  CHECK(options.output == "p.json");
+  CHECK(options.dry_run);
+  CHECK_FALSE(options.json);
+  CHECK(wrong({"profile"}).find("JOB is required") != std::string::npos);
+}
+
+TEST_CASE("schedule reads sizes, lists and one form", "[config]") {
+  auto picture = good<schedule_options>({"schedule", "1f1b", "-p", "4", "-m", "8", "--draw"});
+  CHECK(picture.what == "1f1b");
+  CHECK(picture.ranks == 4);
+  CHECK(picture.micro_batches == 8);
+  CHECK(picture.form == schedule_form::picture);
+  CHECK_FALSE(picture.lower);
+  auto table = good<schedule_options>(
+    {"schedule", "1f1b", "-p", "3", "-m", "8", "--warm-up", "3,2,1", "--lower", "--csv"});
+  CHECK(table.warm_up == std::vector<std::uint32_t>{3, 2, 1});
+  CHECK(table.form == schedule_form::csv);
+  CHECK(table.lower);
+  CHECK(good<schedule_options>({"schedule", "x.csv"}).form == schedule_form::figures);
+  CHECK(wrong({"schedule"}).find("NAME is required") != std::string::npos);
+  CHECK_FALSE(wrong({"schedule", "1f1b", "--csv", "--draw"}).empty());
+}
+
 TEST_CASE("what cannot be understood is an error that points to the help", "[config]") {
   CHECK(wrong({}).find("a subcommand is missing") == 0);
   CHECK(wrong({"trian", "job.toml"}).find("`shoal --help` shows how") != std::string::npos);

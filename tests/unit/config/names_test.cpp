@@ -4,15 +4,6 @@
 
 namespace shoal::app {
 
-TEST_CASE("edit distance counts insertions, deletions, changes and swaps", "[config]") {
-  CHECK(edit_distance("", "") == 0);
-  CHECK(edit_distance("", "abc") == 3);
-  CHECK(edit_distance("abc", "") == 3);
-  CHECK(edit_distance("kitten", "sitting") == 3);
-  CHECK(edit_distance("steps", "stesp") == 1);
-  CHECK(edit_distance("steps", "step") == 1);
-}
-
 TEST_CASE("the nearest name is found, and none when all are far", "[config]") {
   std::vector<std::string> names{"training.steps", "training.threads", "job.seed", "job.name"};
   CHECK(nearest("training.step", names) == "training.steps");

@@ -86,6 +86,36 @@ TEST_CASE("while the disk is slow the newer generation takes the place of the wa
   CHECK(third.future.get().parts.size() == 2);
 }
 
+TEST_CASE("a manifest is written beside the caller, before the generation that waits",
+          "[storage]") {
+  stuck_disk disk;
+  const checkpoint_folder folder("/checkpoints", disk.files);
+  snapshot_writer writer(folder);
+  answer first, second;
+  writer.submit(snapshot_of({10}), first.take());
+  disk.reached.get_future().wait();
+  writer.submit(snapshot_of({20}), second.take());
+  core::manifest m;
+  m.job_text = "job";
+  m.step = {10};
+  std::promise<result<void>> completed;
+  bool second_came_first = false;
+  writer.complete(m, [&](result<void> done) {
+    second_came_first = second.is_there();
+    completed.set_value(std::move(done));
+  });
+  auto told = completed.get_future();
+  CHECK(told.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
+  disk.go_on.set_value();
+  (void)told.get();
+  CHECK_FALSE(second_came_first);
+  CHECK(second.future.get().failure.empty());
+  writer.stop();
+  errc why{};
+  writer.complete(m, [&](result<void> done) { why = done.error().code; });
+  CHECK(why == errc::halted);
+}
+
 TEST_CASE("stop finishes the block being written and drops the rest", "[storage]") {
   stuck_disk disk;
   snapshot_writer writer(checkpoint_folder("/checkpoints", disk.files));

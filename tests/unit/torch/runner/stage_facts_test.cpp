@@ -48,7 +48,7 @@ TEST_CASE("each addition action belongs to its micro-batch, once", "[torch][runn
   facts_of first({0, 0});
   std::size_t count = 0;
   for (micro_batch_index g = 0; g < 4; ++g)
-    for (auto& action : first.facts.sum_actions(g)) {
+    for (auto& action : core::actions_of(first.facts.sums(), g)) {
       CHECK(action.micro_batch == g);
       ++count;
     }
