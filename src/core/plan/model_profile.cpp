@@ -48,24 +48,25 @@ result<void> check_block(const block_profile& block, std::size_t index) {
   return {};
 }
 
-result<void> check_links(const std::vector<link_point>& links) {
+result<void> check_links(const std::vector<message_time>& links) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     auto where = "link point " + std::to_string(i);
     if (i > 0 && links[i].message_bytes <= links[i - 1].message_bytes)
       return broken(where + " is of " + std::to_string(links[i].message_bytes) +
                     " bytes, not more than the one before (" +
                     std::to_string(links[i - 1].message_bytes) + ")");
-    if (links[i].latency < 0ns || links[i].latency > time_max)
-      return broken(where + ": its latency is not within 0 to an hour");
-    if (!std::isfinite(links[i].bytes_per_s) || links[i].bytes_per_s <= 0)
-      return broken(where + ": its rate is not a number above 0");
+    auto& time = links[i].one_way;
+    if (time.value <= 0ns || time.value > time_max)
+      return broken(where + ": a message takes " + std::to_string(time.value.count()) +
+                    " ns; above 0 to an hour is possible");
+    if (!(time.confidence >= 0 && time.confidence <= 1))
+      return broken(where + ": its confidence is not within 0 to 1");
   }
   return {};
 }
 
-double seconds_of(const link_point& p, std::uint64_t bytes) {
-  return std::chrono::duration<double>(p.latency).count() +
-         static_cast<double>(bytes) / p.bytes_per_s;
+double seconds_of(const message_time& p) {
+  return std::chrono::duration<double>(p.one_way.value).count();
 }
 
 }  // namespace
@@ -125,17 +126,18 @@ std::vector<std::string> suspicions(const model_profile& profile) {
   return found;
 }
 
-double transfer_seconds(const std::vector<link_point>& links, std::uint64_t message_bytes) {
+double transfer_seconds(const std::vector<message_time>& links, std::uint64_t message_bytes) {
   if (links.empty()) return 0;
   auto above = std::find_if(links.begin(), links.end(),
                             [&](auto& p) { return p.message_bytes >= message_bytes; });
-  if (above == links.begin()) return seconds_of(links.front(), message_bytes);
-  if (above == links.end()) return seconds_of(links.back(), message_bytes);
+  if (above == links.begin() || links.size() == 1) return seconds_of(links.front());
+  if (above == links.end()) --above;
   auto& low = *std::prev(above);
-  auto share = static_cast<double>(message_bytes - low.message_bytes) /
-               static_cast<double>(above->message_bytes - low.message_bytes);
-  auto low_s = seconds_of(low, low.message_bytes);
-  return low_s + share * (seconds_of(*above, above->message_bytes) - low_s);
+  auto per_byte = (seconds_of(*above) - seconds_of(low)) /
+                  static_cast<double>(above->message_bytes - low.message_bytes);
+  // Larger messages are never faster, whatever noise says.
+  return seconds_of(low) +
+         std::max(0.0, per_byte) * static_cast<double>(message_bytes - low.message_bytes);
 }
 
 plan_profile planning_form(const model_profile& profile) {
@@ -152,11 +154,10 @@ plan_profile planning_form(const model_profile& profile) {
                            .boundary_bytes = b.boundary_bytes});
   }
   if (profile.links.empty()) return form;
-  auto point = std::find_if(profile.links.begin(), profile.links.end(),
-                            [&](auto& p) { return p.message_bytes >= largest; });
-  if (point == profile.links.end()) --point;
-  form.link_bytes_per_s = point->bytes_per_s;
-  form.link_latency = point->latency;
+  form.link_latency = profile.links.front().one_way.value;
+  auto size = std::max(largest, profile.links.front().message_bytes + 1);
+  auto beyond = transfer_seconds(profile.links, size) - seconds_of(profile.links.front());
+  form.link_bytes_per_s = beyond > 0 ? static_cast<double>(size) / beyond : 0;
   return form;
 }
 

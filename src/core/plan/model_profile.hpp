@@ -30,11 +30,10 @@ struct block_profile {
   std::uint64_t workspace_bytes = 0;  ///< beside these, while it runs
 };
 
-/// A link by the size of its messages, in rising order.
-struct link_point {
+/// What a message of one size takes on a link, from its sending to its last byte's arrival.
+struct message_time {
   std::uint64_t message_bytes = 0;
-  nanoseconds latency{};   ///< until the first byte
-  double bytes_per_s = 0;  ///< after that
+  measured_time one_way;
 };
 
 struct model_profile {
@@ -45,7 +44,7 @@ struct model_profile {
   std::uint32_t threads = 1;
   std::uint32_t micro_batch_size = 1;
   std::vector<block_profile> blocks;
-  std::vector<link_point> links;  ///< empty where none was measured
+  std::vector<message_time> links;  ///< by size, rising; empty where none was measured
 };
 
 /// What a job needs its profile to be of.
@@ -67,11 +66,12 @@ result<void> check(const model_profile& profile, const profile_subject& job);
 /// forward where the block is heavy, or a confidence interval over a tenth. Sentences.
 std::vector<std::string> suspicions(const model_profile& profile);
 
-/// Seconds that a message takes on the link: between points in a straight line, beyond them at the
-/// outer point's rate. 0 without points.
-double transfer_seconds(const std::vector<link_point>& links, std::uint64_t message_bytes);
+/// Seconds that a message takes on the link: between points in a straight line, beyond the last as
+/// between the last two, below the first as the first. 0 without points.
+double transfer_seconds(const std::vector<message_time>& links, std::uint64_t message_bytes);
 
-/// The planner's form, its one rate and latency being those of a message of the largest boundary.
+/// The planner's form: the latency is the time of the smallest message, the rate that at which the
+/// largest boundary comes after it. Where no link was measured, as `plan_profile` has them.
 plan_profile planning_form(const model_profile& profile);
 
 }  // namespace shoal::core

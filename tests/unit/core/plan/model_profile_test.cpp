@@ -18,7 +18,7 @@ model_profile sound() {
     b.boundary_bytes = 1 << 20;
     p.blocks.push_back(b);
   }
-  p.links = {{1024, 100us, 1e6}, {1 << 20, 200us, 1e8}};
+  p.links = {{1024, {100us}}, {1 << 20, {10ms}}};
   return p;
 }
 
@@ -66,8 +66,8 @@ TEST_CASE("a profile with impossible numbers is refused with the place", "[core]
   CHECK_THAT(refused(p, errc::config), Catch::Contains("empty"));
   p = sound(), p.links[1].message_bytes = 1000;
   CHECK_THAT(refused(p, errc::config), Catch::Contains("link point 1"));
-  p = sound(), p.links[0].bytes_per_s = std::numeric_limits<double>::infinity();
-  CHECK_THAT(refused(p, errc::config), Catch::Contains("rate"));
+  p = sound(), p.links[0].one_way.value = 0ns;
+  CHECK_THAT(refused(p, errc::config), Catch::Contains("link point 0: a message takes 0 ns"));
 }
 
 TEST_CASE("unlikely measurements are suspicious", "[core][plan][profile]") {
@@ -85,14 +85,17 @@ TEST_CASE("a link's time goes straight from one measured size to the next",
           "[core][plan][profile]") {
   auto p = sound();
   auto at = [&](std::uint64_t bytes) { return transfer_seconds(p.links, bytes); };
-  CHECK(at(0) == Approx(100e-6));
-  CHECK(at(1024) == Approx(100e-6 + 1024e-6));
-  CHECK(at(1 << 20) == Approx(200e-6 + (1 << 20) / 1e8));
-  CHECK(at(2 << 20) == Approx(200e-6 + (2 << 20) / 1e8));
-  CHECK(at((1024 + (1 << 20)) / 2) == Approx((at(1024) + at(1 << 20)) / 2));
+  CHECK(at(0) == 100e-6);
+  CHECK(at(1024) == 100e-6);
+  CHECK(at(1 << 20) == Approx(10e-3));
+  CHECK(at((1024 + (1 << 20)) / 2) == Approx((100e-6 + 10e-3) / 2));
+  CHECK(at((2 << 20) - 1024) == Approx(10e-3 + (10e-3 - 100e-6)));
   CHECK(transfer_seconds({}, 5) == 0);
+  CHECK(transfer_seconds({p.links[0]}, 5000) == 100e-6);
   auto form = planning_form(p);
-  CHECK(form.link_bytes_per_s == 1e8);
-  CHECK(form.link_latency == 200us);
+  CHECK(form.link_latency == 100us);
+  CHECK(form.link_bytes_per_s == Approx((1 << 20) / 9.9e-3));
+  p.links.pop_back();
+  CHECK(planning_form(p).link_bytes_per_s == 0);
   CHECK(form.blocks[2].backward == 21ms);
 }
