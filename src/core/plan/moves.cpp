@@ -102,6 +102,16 @@ std::uint64_t moved_bytes(const costs& cost, const candidate& c, const layout& p
   return bytes;
 }
 
+double pause_seconds(const costs& cost, const candidate& c, const layout& present) {
+  auto now = holdings_of(present);
+  std::uint64_t most = 0;
+  for (auto& replica : c.chains)
+    for (std::size_t s = 0; s < replica.workers.size(); ++s)
+      most = std::max(most, cost.held_bytes(replica.blocks[s]) -
+                              kept_bytes(cost, now, replica.workers[s].node, replica.blocks[s]));
+  return cost.bulk_seconds(most);
+}
+
 void settle(const price_list& prices, candidate& c, const std::vector<worker>& pool,
             const layout& present, double step_limit_s) {
   c.moved_bytes = 0;

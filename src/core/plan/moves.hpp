@@ -17,6 +17,9 @@ void settle(const price_list& prices, candidate& c, const std::vector<worker>& p
 /// Parameters and state that nodes of `c` must fetch, coming from `present`.
 std::uint64_t moved_bytes(const costs& cost, const candidate& c, const layout& present);
 
+/// How long the node of `c` that lacks most fetches it over its link: the others do so meanwhile.
+double pause_seconds(const costs& cost, const candidate& c, const layout& present);
+
 /// The assignment of rows to columns with the largest sum of values; as many columns as rows or
 /// more. A negative value forbids a pair. Ties go to the lower column, as far as the sum allows.
 std::vector<std::size_t> assign(const std::vector<std::vector<std::int64_t>>& values);

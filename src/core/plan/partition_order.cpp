@@ -102,11 +102,12 @@ struct packing {
   std::vector<std::uint32_t> chosen;
   packing(const std::vector<pace>& paces, std::uint32_t nodes, double time)
     : done(nodes + 1, 0), chosen(nodes + 1, 0) {
+    std::vector<std::uint64_t> each;
+    for (auto& p : paces) each.push_back(done_by(time, p));
     for (std::uint32_t k = 1; k <= nodes; ++k) {
       done[k] = done[k - 1];
       for (std::uint32_t p = 1; p <= std::min<std::size_t>(k, paces.size()); ++p)
-        if (auto m = done_by(time, paces[p - 1]); m > 0 && done[k - p] + m > done[k])
-          done[k] = done[k - p] + m, chosen[k] = p;
+        if (done[k - p] + each[p - 1] > done[k]) done[k] = done[k - p] + each[p - 1], chosen[k] = p;
     }
   }
 };

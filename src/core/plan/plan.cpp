@@ -1,8 +1,8 @@
 #include "core/plan/plan.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstdio>
 
 #include "base/assert.hpp"
 #include "core/plan/moves.hpp"
@@ -117,21 +117,34 @@ std::optional<candidate> as_candidate(const price_list& prices, const layout& pr
   return c;
 }
 
-/// Among candidates as fast as each other, the one that moves least.
+/// What a second of pause is worth, as a share of all time until the next node is lost.
+double pause_share(const price_list& prices, std::size_t nodes, double pause_s) {
+  auto life_s = std::chrono::duration<double>(prices.job.nodes.mean_life).count();
+  return life_s > 0 ? pause_s * static_cast<double>(nodes) / life_s : 0;
+}
+
+/// Among candidates as fast as each other, the one that moves least; `present` where that is as
+/// good, or where the pause of leaving it would cost more than is won until the next change.
 candidate settle_best(const price_list& prices, std::vector<candidate> finalists,
                       const layout& present, const std::vector<worker>& workers) {
   SHOAL_ASSERT(!finalists.empty());
   auto limit_s = finalists.front().step_s * as_fast;
-  auto& first = finalists.front();
-  if (auto same = as_candidate(prices, present, workers);
-      same && same->step_s <= limit_s && same->worker_count() >= first.worker_count() &&
-      same->is_redundant() >= first.is_redundant())
+  auto same = as_candidate(prices, present, workers);
+  if (auto& first = finalists.front(); same && same->step_s <= limit_s &&
+                                       same->worker_count() >= first.worker_count() &&
+                                       same->is_redundant() >= first.is_redundant())
     return *same;
   if (finalists.size() > finalist_count) finalists.resize(finalist_count);
-  if (present.replicas.empty()) return first;
+  if (present.replicas.empty()) return finalists.front();
   for (auto& c : finalists) settle(prices, c, workers, present, limit_s);
-  return *std::min_element(finalists.begin(), finalists.end(),
-                           [](auto& a, auto& b) { return a.moved_bytes < b.moved_bytes; });
+  auto chosen = std::min_element(finalists.begin(), finalists.end(),
+                                 [](auto& a, auto& b) { return a.moved_bytes < b.moved_bytes; });
+  if (same) {
+    auto pause_s = pause_seconds(prices.cost, *chosen, present);
+    auto share = pause_share(prices, chosen->worker_count(), pause_s);
+    if (same->cost_s() <= chosen->cost_s() * (1 + share)) return *same;
+  }
+  return *chosen;
 }
 
 void add_idle(const price_list& prices, const search& found, const candidate& chosen,
@@ -144,6 +157,8 @@ void add_idle(const price_list& prices, const search& found, const candidate& ch
   else if (prices.job.parallelism.depth != 0 && !std::isfinite(found.best_with_all()))
     why = "parallelism.depth = " + std::to_string(prices.job.parallelism.depth) +
           " leaves no place for it";
+  else if (found.best_with_all() < chosen.step_s)
+    why = "the pause of moving state to it would cost more than it brings until the next change";
   else if (std::isfinite(found.best_with_all()))
     why = "with all nodes at work a step would take at least " +
           text_of_time(found.best_with_all()) + " instead of " + text_of_time(chosen.step_s);
@@ -165,6 +180,21 @@ std::string listed(const std::vector<std::uint32_t>& numbers) {
   return text;
 }
 
+/// The next three numbers of replicas.
+std::string others_of(const candidate& chosen, const search& found) {
+  std::vector<std::pair<double, std::size_t>> others;
+  for (auto& [replicas, seconds] : found.best_by_replicas())
+    if (replicas != chosen.chains.size()) others.emplace_back(seconds, replicas);
+  constexpr std::size_t shown = 3;
+  auto end = others.begin() + static_cast<std::ptrdiff_t>(std::min(shown, others.size()));
+  std::partial_sort(others.begin(), end, others.end());
+  std::string text;
+  for (auto it = others.begin(); it != end; ++it)
+    text += (it == others.begin() ? "; " : ", ") + count_of(it->second, "replica") +
+            " would take at least " + text_of_time(it->first);
+  return text;
+}
+
 std::string reason_for(const candidate& chosen, const search& found, const layout& present) {
   std::vector<std::uint32_t> depths, shares;
   double slowest_s = 0;
@@ -182,15 +212,7 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
   if (chosen.redo_s > 0)
     text += ", " + text_of_time(chosen.redo_s) +
             " to redo what losses undo, as each block has one holder";
-  auto& by_replicas = found.best_by_replicas();
-  auto other = by_replicas.end();
-  for (auto it = by_replicas.begin(); it != by_replicas.end(); ++it)
-    if (it->first != chosen.chains.size() &&
-        (other == by_replicas.end() || it->second < other->second))
-      other = it;
-  if (other != by_replicas.end())
-    text += "; " + count_of(other->first, "replica") + " would take at least " +
-            text_of_time(other->second);
+  text += others_of(chosen, found);
   if (!present.replicas.empty()) {
     if (chosen.shape() == present)
       text += "; nothing changes";

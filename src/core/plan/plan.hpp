@@ -13,7 +13,8 @@
 // plus the steps that losses undo where a block has one holder only (nodes.mean_life, half of the
 // distance of checkpoints), and refused when a stage does not fit into its node. Within 5 % of the
 // cheapest, a second holder of every block comes first, then using more nodes; within 2 % of that,
-// moving less.
+// moving less. The layout in force stays where the pause of leaving it would cost more than is won
+// until the next node is lost.
 
 #include <cstdint>
 #include <string>

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <tuple>
 
+#include "core/plan/partition_grid.hpp"
+#include "core/plan/partition_order.hpp"
+
 namespace shoal::core::planning {
 
 namespace {
@@ -100,6 +103,30 @@ std::vector<grouping> groupings(const std::vector<worker>& workers, const depth_
   return all;
 }
 
+/// Depths of the replicas that end soonest on nodes that are all alike, by the closed form. Empty
+/// where nodes differ.
+depth_list depths_of_equals(const price_list& prices, const std::vector<worker>& workers) {
+  if (workers.front().speed != workers.back().speed) return {};
+  auto& cost = prices.cost;
+  std::vector<grid_block> blocks;
+  auto whole_ns = [](double seconds) {
+    return static_cast<std::uint64_t>(std::llround(seconds * 1e9));
+  };
+  for (block_index b = 0; b < cost.block_count(); ++b) {
+    auto last = whole_ns(cost.seconds({b, b + 1}, true));
+    blocks.push_back({std::max(last, whole_ns(cost.seconds({b, b + 1}, false))), last});
+  }
+  grid_partitioner parts(blocks);
+  auto deepest = std::min<std::size_t>(workers.size(), cost.block_count());
+  std::vector<pace> paces;
+  for (stage_index p = 1; p <= deepest; ++p)
+    paces.push_back({static_cast<double>(*parts.bottleneck(p)) * 1e-9 / workers.front().speed,
+                     p - 1.0, 2 * (p - 1.0) * cost.latency_seconds()});
+  auto made =
+    best_replicas(paces, static_cast<std::uint32_t>(workers.size()), prices.tree.micro_batches);
+  return made ? made->depths : depth_list{};
+}
+
 }  // namespace
 
 std::vector<worker> classify(const std::vector<plan_node>& nodes, const layout& present) {
@@ -177,6 +204,9 @@ void search::try_all(const std::vector<worker>& chosen) {
   std::vector<attempt> attempts;
   auto lists = depth_lists(static_cast<std::uint32_t>(chosen.size()), prices_.cost.block_count(),
                            prices_.tree.micro_batches, prices_.job.parallelism.depth);
+  if (prices_.job.parallelism.depth == 0)
+    if (auto depths = depths_of_equals(prices_, chosen); !depths.empty())
+      lists.push_back(std::move(depths));
   for (auto& depths : lists)
     for (auto& chains : groupings(chosen, depths))
       attempts.push_back({least_seconds(prices_, chains), std::move(chains)});

@@ -143,6 +143,23 @@ TEST_CASE("what is there already stays where it is", "[core][plan]") {
       5;
     CHECK(cut.made().shape != cut.present);  // a quarter slower is too much
   }
+  SECTION("an arrival that brings less than the pause costs is a spare") {
+    workplace grown;
+    grown.with(2);
+    grown.present = grown.made().shape;
+    grown.with(1);
+    grown.profile.link_latency = 0ns;
+    grown.profile.link_bytes_per_s = 1e6;  // a third of the state takes 38 s, activations nothing
+    for (auto& b : grown.profile.blocks) b.boundary_bytes = 0;
+    grown.present = {{{{{node_id{1}, {0, 4}}, {node_id{2}, {4, 8}}}, {0, 16}}}};
+    grown.job.nodes.mean_life = 1h;
+    CHECK(grown.made().spares.empty());
+    grown.job.nodes.mean_life = 10s;
+    grown.job.checkpoint.every = 1;
+    auto made = grown.made();
+    CHECK(made.shape == grown.present);
+    CHECK_THAT(made.reason, Catch::Contains("the pause of moving state to it would cost more"));
+  }
   SECTION("nodes of other speeds do not change places") {
     workplace mixed;
     mixed.job.parallelism.depth = 2;
