@@ -139,6 +139,14 @@ TEST_CASE("a fixed depth is kept, and what is left over makes a shallower replic
   CHECK(shape(20, 9) == sizes{8, 1});  // there are eight blocks
 }
 
+TEST_CASE("a fixed depth is kept though fewer stages were faster", "[core][plan]") {
+  workplace far;
+  far.job.parallelism.depth = 2;
+  far.profile.link_latency = 10s;
+  CHECK(depths(far.with(1).made().shape) == sizes{1});  // no nodes for it
+  CHECK(depths(far.with(1).made().shape) == sizes{2});  // one more
+}
+
 TEST_CASE("there are never more replicas than micro-batches", "[core][plan]") {
   workplace few(2);
   few.job.training.micro_batches = 2;
