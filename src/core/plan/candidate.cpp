@@ -100,7 +100,8 @@ void set_step(const price_list& prices, candidate& c) {
   std::size_t pieces = 1;
   for (auto& replica : c.chains) {
     c.step_s = std::max(c.step_s, pace_of(replica).finish(replica.micro_batches.size()));
-    if (c.is_redundant())
+    // No range has more pieces than micro-batches.
+    if (c.is_redundant() && replica.micro_batches.size() > pieces)
       pieces = std::max(pieces, pieces_of(prices.tree, replica.micro_batches).size());
   }
   // Later stages end their backward passes earlier and exchange meanwhile: only stage 0 shows.

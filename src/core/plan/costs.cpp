@@ -72,7 +72,7 @@ double costs::seconds(index_range blocks, bool is_last) const {
 }
 
 double costs::transfer_seconds(block_index first) const {
-  return bytes_per_s_ > 0 ? static_cast<double>(boundary_bytes_[first]) / bytes_per_s_ : 0;
+  return bulk_seconds(boundary_bytes_[first]);
 }
 
 double costs::exchange_seconds(index_range blocks, std::uint32_t replica_count,

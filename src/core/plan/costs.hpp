@@ -21,6 +21,10 @@ public:
   /// How long the link is taken by the input of `first`, one way.
   double transfer_seconds(block_index first) const;
   double latency_seconds() const { return latency_s_; }
+  /// How long so many bytes take on a link.
+  double bulk_seconds(std::uint64_t bytes) const {
+    return bytes_per_s_ > 0 ? static_cast<double>(bytes) / bytes_per_s_ : 0;
+  }
   /// Exchange of the gradients of a stage among `replica_count` holders, of which the one with most
   /// pieces sends `pieces` for each gradient.
   double exchange_seconds(index_range blocks, std::uint32_t replica_count,

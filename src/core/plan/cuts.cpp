@@ -103,13 +103,13 @@ std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces
   // How many grains each replica finishes by `time`; never none.
   auto by = [&](double time, const pace& p) {
     auto m = (time - p.fill_s) / p.seconds_each - p.lead_in;
-    return std::max<std::uint64_t>(
-      1, m <= 0 ? 0 : static_cast<std::uint64_t>(std::min(m, 1e9)) / grain);
+    auto whole = m <= 0 ? 0 : static_cast<std::uint64_t>(std::min(m, 1e9));
+    return std::max<std::uint64_t>(1, grain == 1 ? whole : whole / grain);
   };
-  auto enough = [&](double time) {
+  auto all_by = [&](double time) {
     std::uint64_t sum = 0;
     for (auto& p : paces) sum += by(time, p);
-    return sum >= grains;
+    return sum;
   };
   // If all could end at one moment, this would be it; in whole grains it is at most one later, but
   // for replicas that would rather have none.
@@ -120,12 +120,17 @@ std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces
     step_s = std::max(step_s, p.seconds_each * grain);
   }
   double low = turns / turns_per_s, high = low + step_s * (1 + 1e-9);
-  if (enough(low)) low = 0;
-  while (!enough(high)) high *= 2;
+  if (all_by(low) >= grains) low = 0;
+  auto by_high = all_by(high);
+  for (; by_high < grains; by_high = all_by(high)) high *= 2;
   auto precision = 1e-9 * high;
-  while (high - low > precision) {
+  // Once exactly enough are done, an earlier end would share them out in the same way.
+  while (high - low > precision && by_high > grains) {
     auto middle = low + (high - low) / 2;
-    (enough(middle) ? high : low) = middle;
+    if (auto by_middle = all_by(middle); by_middle >= grains)
+      high = middle, by_high = by_middle;
+    else
+      low = middle;
   }
   std::vector<std::uint64_t> shares;
   std::uint64_t sum = 0;
