@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "base/assert.hpp"
 #include "core/plan/moves.hpp"
@@ -33,11 +34,27 @@ std::string count_of(std::size_t count, const std::string& what) {
 /// Nodes that get no work, and why.
 struct spare_list {
   std::vector<node_id> nodes;
-  std::string reasons;
+  std::map<std::string, std::vector<node_id>> by_reason;
 
   void add(node_id node, const std::string& why) {
     nodes.push_back(node);
-    reasons += "; node " + std::to_string(node.value) + " is spare: " + why;
+    by_reason[why].push_back(node);
+  }
+
+  /// "; node 3 is spare: ..."; of many with one reason the first are named.
+  std::string text() const {
+    constexpr std::size_t named_max = 4;
+    std::string all;
+    for (auto [why, group] : by_reason) {
+      std::ranges::sort(group);
+      all += group.size() == 1 ? "; node " : "; nodes ";
+      for (std::size_t i = 0; i < std::min(group.size(), named_max); ++i)
+        all += (i == 0 ? "" : ", ") + std::to_string(group[i].value);
+      if (group.size() > named_max)
+        all += " and " + std::to_string(group.size() - named_max) + " more";
+      all += (group.size() == 1 ? " is spare: " : " are spare: ") + why;
+    }
+    return all;
   }
 };
 
@@ -229,10 +246,10 @@ result<plan_result> plan(const plan_profile& profile, const std::vector<plan_nod
   add_idle(prices, found, chosen, workers, spares);
 
   plan_result made{.shape = chosen.shape(),
-                   .spares = std::move(spares.nodes),
+                   .spares = spares.nodes,
                    .step_expected = to_nanoseconds(chosen.step_s),
                    .moved_bytes = chosen.moved_bytes,
-                   .reason = reason_for(chosen, found, present) + spares.reasons + "."};
+                   .reason = reason_for(chosen, found, present) + spares.text() + "."};
   std::sort(made.spares.begin(), made.spares.end());
   auto sound = check(made.shape, cost.block_count(), job.training.micro_batches, errc::internal);
   if (!sound) return sound.error();

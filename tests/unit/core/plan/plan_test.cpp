@@ -139,6 +139,14 @@ TEST_CASE("a fixed depth is kept, and what is left over makes a shallower replic
   CHECK(shape(20, 9) == sizes{8, 1});  // there are eight blocks
 }
 
+TEST_CASE("spare nodes of one reason are told together", "[core][plan]") {
+  workplace few;
+  few.job.parallelism.nodes_max = 2;
+  auto made = few.with(9).made();
+  CHECK(made.spares.size() == 7);
+  CHECK_THAT(made.reason, Catch::Contains(" and 3 more are spare: parallelism.nodes_max is 2"));
+}
+
 TEST_CASE("a fixed depth is kept though fewer stages were faster", "[core][plan]") {
   workplace far;
   far.job.parallelism.depth = 2;
