@@ -67,7 +67,7 @@ result<void> check_costs(const pipeline_plan& plan, const simulation_costs& c) {
   if (!(std::isfinite(c.card_bytes_per_s) && c.card_bytes_per_s >= 0))
     return wrong("the rate of a card must be a number of 0 or more");
   if (c.cell_overhead_ns < 0 || c.cell_overhead_ns > time_max_ns)
-    return wrong("an overhead of " + std::to_string(c.cell_overhead_ns) + " ns; expected 0 or more");
+    return wrong("an overhead of " + std::to_string(c.cell_overhead_ns) + " ns; expected 0 up");
   if (!(c.jitter >= 0 && c.jitter <= 100)) return wrong("jitter must be from 0 to 100");
   if (!(c.overlap > 0 && c.overlap <= 10)) return wrong("overlap must be above 0 and at most 10");
   TRY_VOID(check(c.link));

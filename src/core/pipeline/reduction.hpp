@@ -2,8 +2,8 @@
 // The end of a step: gradients summed over replicas, norms exchanged, optimizers run.
 //
 //   replica 0:  | stage 0    | stage 1       |      by bytes of the chain: each piece between two
-//   replica 1:  | stage 0 |  stage 1  | st 2 |      cuts of any replica is one reduction, ready when
-//   pieces:     | a       |b | c      | d    |      the last of its holders is
+//   replica 1:  | stage 0 |  stage 1  | st 2 |      cuts of any replica is one reduction, ready
+//   pieces:     | a       |b | c      | d    |      when the last of its holders is
 //
 // A stage does its pieces one at a time, those at the end of the chain first: they are ready first.
 

@@ -17,8 +17,8 @@ namespace shoal::core {
 
 struct warm_up_options {
   std::uint32_t micro_batches = 1;
-  bool recompute = false;             ///< R before each B but on the last stage, as early as can be
-  std::vector<std::uint32_t> live_max;  ///< micro-batches that each rank can hold; empty: any number
+  bool recompute = false;  ///< R before each B but on the last stage, as early as can be
+  std::vector<std::uint32_t> live_max;  ///< micro-batches each rank can hold; empty: any
 };
 
 struct searched_schedule {

@@ -23,7 +23,9 @@ rank_simulation measure(const program& p, const outcome& out, std::uint32_t l,
     auto begin = t == 0 ? 0 : p.cell_ends[t - 1];
     return std::span(p.all_cells).subspan(begin, p.cell_ends[t] - begin);
   };
-  auto pair_of = [&](const cell& c) { return std::size_t{c.stage} * micro_batches + c.micro_batch; };
+  auto pair_of = [&](const cell& c) {
+    return std::size_t{c.stage} * micro_batches + c.micro_batch;
+  };
   for (auto t = lane.begin; t < lane.end; ++t) {
     order.push_back(t);
     for (auto& c : cells_of(t))

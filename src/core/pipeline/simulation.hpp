@@ -1,8 +1,8 @@
 #pragma once
 // How long a step of the pipeline takes, without running it: discrete events in whole nanoseconds.
 //
-//   rank 0  [F0][F1][F2]      [B0][F3][B1] ...        a lane a rank
-//             \    \                                  cells in the plan's order, each when its input
+//   rank 0  [F0][F1][F2]      [B0][F3][B1] ...        a lane a rank:
+//             \    \                                  cells in order, each when its input
 //   link 0>1  [==]  [==]..latency..>                  is there; links serve one message at a time
 //
 // Reference: pipelines.md 4.2. Same input, same output: there is no running random generator, and
