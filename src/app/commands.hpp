@@ -44,6 +44,9 @@ result<void> profile(const profile_options& options, const job_file& job, const 
 /// best grids beside it. `errc::config`, `foreign` (another job's profile), `no_memory`.
 result<void> plan(const plan_options& options, const job_file& job, const trainer& mine);
 
+/// Runs a scenario in the pipeline simulator. `errc::config` names the place in the file.
+result<void> simulate(const simulate_options& options);
+
 /// Makes a schedule, or reads one, checks it by all rules and prints it. `errc::config`.
 result<void> schedule(const schedule_options& options);
 

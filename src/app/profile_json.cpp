@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/config/job_text.hpp"
-#include "base/nearest.hpp"
+#include "app/json_reader.hpp"
 #include "telemetry/words.hpp"
 
 namespace shoal::app {
@@ -39,78 +39,25 @@ json json_of(const core::block_profile& b) {
           {"workspace_bytes", b.workspace_bytes}};
 }
 
-/// An object of the file, its path, and the keys that were asked of it.
-class reader {
-public:
-  reader(const json& value, std::string path) : value_(value), path_(std::move(path)) {}
+result<core::measured_time> time_of(const json_reader& at, const char* key) {
+  TRY(auto inner, at.object(key));
+  TRY_VOID(inner.expect({"s", "confidence", "samples"}));
+  TRY(auto seconds, inner.real("s", 0, seconds_max));
+  TRY(auto confidence, inner.real("confidence", 0, 1));
+  TRY(auto samples, inner.whole("samples", UINT32_MAX));
+  return core::measured_time{core::nanoseconds(std::llround(seconds * 1e9)), confidence,
+                             static_cast<std::uint32_t>(samples)};
+}
 
-  /// `errc::config` unless it is an object with exactly these keys.
-  result<void> expect(std::vector<std::string> keys) const {
-    if (!value_.is_object()) return wrong("", "an object", value_);
-    for (auto& [key, unused] : value_.items())
-      if (std::ranges::find(keys, key) == keys.end())
-        return {errc::config,
-                place(key) + ": unknown; did you mean \"" + nearest_name(key, keys) + "\"?"};
-    for (auto& key : keys)
-      if (!value_.contains(key)) return {errc::config, place(key) + ": missing"};
-    return {};
-  }
-
-  result<std::string> text(const char* key) const {
-    auto& v = value_[key];
-    if (!v.is_string()) return wrong(key, "a string", v);
-    return v.get<std::string>();
-  }
-  result<std::uint64_t> whole(const char* key, std::uint64_t max) const {
-    auto& v = value_[key];
-    if (!v.is_number_unsigned() || v.get<std::uint64_t>() > max)
-      return wrong(key, "a whole number from 0 to " + std::to_string(max), v);
-    return v.get<std::uint64_t>();
-  }
-  result<double> real(const char* key, double max) const {
-    auto& v = value_[key];
-    auto number = v.is_number() ? v.get<double>() : -1;
-    if (!(std::isfinite(number) && number >= 0 && number <= max))
-      return wrong(key, "a number from 0 to " + std::to_string(max), v);
-    return number;
-  }
-  result<core::measured_time> time(const char* key) const {
-    reader inner(value_[key], place(key));
-    TRY_VOID(inner.expect({"s", "confidence", "samples"}));
-    TRY(auto seconds, inner.real("s", seconds_max));
-    TRY(auto confidence, inner.real("confidence", 1));
-    TRY(auto samples, inner.whole("samples", UINT32_MAX));
-    return core::measured_time{core::nanoseconds(std::llround(seconds * 1e9)), confidence,
-                               static_cast<std::uint32_t>(samples)};
-  }
-  result<const json*> list(const char* key) const {
-    auto& v = value_[key];
-    if (!v.is_array()) return wrong(key, "a list", v);
-    return &v;
-  }
-  std::string place(const std::string& key) const { return path_ + "." + key; }
-
-private:
-  error wrong(const std::string& key, const std::string& expected, const json& found) const {
-    auto text = found.dump();
-    if (text.size() > 40) text = text.substr(0, 40) + "...";
-    return {errc::config,
-            (key.empty() ? path_ : place(key)) + ": expected " + expected + ", found " + text};
-  }
-
-  const json& value_;
-  std::string path_;
-};
-
-result<core::block_profile> block_of(const reader& at) {
+result<core::block_profile> block_of(const json_reader& at) {
   TRY_VOID(at.expect({"name", "forward", "backward", "recompute", "optimizer", "parameter_bytes",
                       "state_bytes", "stash_bytes", "boundary_bytes", "workspace_bytes"}));
   core::block_profile b;
   TRY(b.name, at.text("name"));
-  TRY(b.forward, at.time("forward"));
-  TRY(b.backward, at.time("backward"));
-  TRY(b.recompute, at.time("recompute"));
-  TRY(b.optimizer, at.time("optimizer"));
+  TRY(b.forward, time_of(at, "forward"));
+  TRY(b.backward, time_of(at, "backward"));
+  TRY(b.recompute, time_of(at, "recompute"));
+  TRY(b.optimizer, time_of(at, "optimizer"));
   TRY(b.parameter_bytes, at.whole("parameter_bytes", bytes_max));
   TRY(b.state_bytes, at.whole("state_bytes", bytes_max));
   TRY(b.stash_bytes, at.whole("stash_bytes", bytes_max));
@@ -120,7 +67,7 @@ result<core::block_profile> block_of(const reader& at) {
 }
 
 result<core::model_profile> profile_of(const json& value) {
-  reader at(value, "profile");
+  json_reader at(value, "profile");
   TRY_VOID(at.expect({"profile", "model", "model_digest", "device", "dtype", "threads",
                       "micro_batch_size", "blocks", "links"}));
   TRY(auto version, at.whole("profile", 1000));
@@ -142,16 +89,16 @@ result<core::model_profile> profile_of(const json& value) {
   p.micro_batch_size = static_cast<std::uint32_t>(size);
   TRY(auto* blocks, at.list("blocks"));
   for (std::size_t i = 0; i < blocks->size(); ++i) {
-    TRY(auto b, block_of(reader((*blocks)[i], "profile.blocks[" + std::to_string(i) + "]")));
+    TRY(auto b, block_of(json_reader((*blocks)[i], "profile.blocks[" + std::to_string(i) + "]")));
     p.blocks.push_back(std::move(b));
   }
   TRY(auto* links, at.list("links"));
   for (std::size_t i = 0; i < links->size(); ++i) {
-    reader link((*links)[i], "profile.links[" + std::to_string(i) + "]");
+    json_reader link((*links)[i], "profile.links[" + std::to_string(i) + "]");
     TRY_VOID(link.expect({"bytes", "one_way"}));
     core::message_time m;
     TRY(m.message_bytes, link.whole("bytes", bytes_max));
-    TRY(m.one_way, link.time("one_way"));
+    TRY(m.one_way, time_of(link, "one_way"));
     p.links.push_back(m);
   }
   return p;

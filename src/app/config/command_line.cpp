@@ -21,6 +21,7 @@ struct parsed {
   schedule_options schedule;
   std::string profile_output;
   plan_options plan;
+  simulate_options simulate;
   bool dry_run = false;
 };
 
@@ -93,6 +94,15 @@ void add_plan(CLI::App* to, parsed& p) {
   to->add_flag("--json", p.output.json, "as one line of JSON");
 }
 
+void add_simulate(CLI::App* to, simulate_options& s) {
+  to->add_option("SCENARIO", s.path, "costs, links and schedule (JSON; see configs/scenarios)")
+    ->required();
+  to->add_flag("--json", s.json, "the figures as one line of JSON");
+  to->add_flag("--draw", s.draw, "a picture of the step");
+  to->add_option("--svg", s.svg, "write the picture into this file");
+  to->add_option("--trace", s.trace, "write a trace for Chrome or Perfetto into this file");
+}
+
 void add_commands(CLI::App& app, parsed& p) {
   app.description(
     "shoal trains one model on machines that come and go; the weights stay the same, bit for bit");
@@ -142,6 +152,8 @@ void add_commands(CLI::App& app, parsed& p) {
   profile->add_flag("--json", p.output.json, "as one line of JSON");
   profile->add_flag("--dry-run", p.dry_run, "say what would be measured and written, and stop");
   add_plan(app.add_subcommand("plan", "the layout that a number of nodes would get, and why"), p);
+  add_simulate(app.add_subcommand("simulate", "how long a schedule would take, without running it"),
+               p.simulate);
   add_schedule(app.add_subcommand("schedule", "make, check and show a pipeline schedule"),
                p.schedule);
   app.add_subcommand("version", "what this program was built from")
@@ -180,6 +192,7 @@ result<command> command_of(const std::string& name, const parsed& p) {
     plan.json = p.output.json;
     return command(plan);
   }
+  if (name == "simulate") return command(p.simulate);
   if (name == "schedule") return command(p.schedule);
   if (name == "version") return command(version_options{p.output.json});
   if (name == "node") {

@@ -94,6 +94,13 @@ struct plan_options {
   double price_per_hour = 0;  ///< of a node; above 0 grids are compared by money
   bool json = false;
 };
+struct simulate_options {
+  std::string path;   ///< the scenario
+  bool json = false;  ///< figures as one line of JSON
+  bool draw = false;  ///< a picture for the terminal
+  std::string svg;    ///< a file for the picture; empty: none
+  std::string trace;  ///< a file for Chrome's or Perfetto's trace viewer; empty: none
+};
 /// How a schedule is shown.
 enum class schedule_form : std::uint8_t {
   figures,  ///< what each rank holds, and what is to be warned of
@@ -122,6 +129,6 @@ struct help_options {
 using command =
   std::variant<help_options, run_options, supervisor_options, node_options, reference_options,
                status_options, leave_options, digest_options, validate_options, sim_options,
-               profile_options, plan_options, schedule_options, version_options>;
+               profile_options, plan_options, simulate_options, schedule_options, version_options>;
 
 }  // namespace shoal::app

@@ -120,6 +120,17 @@ TEST_CASE("plan needs a number of nodes", "[config]") {
   CHECK_FALSE(wrong({"plan", "job.toml", "-n", "0"}).empty());
 }
 
+TEST_CASE("simulate reads a scenario and where pictures go", "[config]") {
+  auto options = good<simulate_options>(
+    {"simulate", "s.json", "--draw", "--svg", "s.svg", "--trace", "t.json", "--json"});
+  CHECK(options.path == "s.json");
+  CHECK(options.draw);
+  CHECK(options.json);
+  CHECK(options.svg == "s.svg");
+  CHECK(options.trace == "t.json");
+  CHECK(wrong({"simulate"}).find("SCENARIO is required") != std::string::npos);
+}
+
 TEST_CASE("schedule reads sizes, lists and one form", "[config]") {
   auto picture = good<schedule_options>({"schedule", "1f1b", "-p", "4", "-m", "8", "--draw"});
   CHECK(picture.what == "1f1b");

@@ -78,9 +78,9 @@ TEST_CASE("T3: interleaved 1F1B", "[core][pipeline]") {
   };
   for (auto [p, v, m, span, peak] :
        {row{4, 2, 8, 28.5, 11}, row{8, 4, 32, 101.25, 39}, row{12, 4, 48, 152.25, 59}}) {
-    auto s = run_of(plan_of({.name = "interleaved-1f1b", .ranks = p, .chunks = v,
-                             .micro_batches = m}),
-                    uniform(p * v, 1.0 / v, 2.0 / v));
+    auto s =
+      run_of(plan_of({.name = "interleaved-1f1b", .ranks = p, .chunks = v, .micro_batches = m}),
+             uniform(p * v, 1.0 / v, 2.0 / v));
     CHECK(s.makespan_ns == ns(span));
     CHECK(s.replicas[0][0].live_peak == peak);
   }
@@ -96,8 +96,8 @@ TEST_CASE("T4, T5, T6: zero bubble H1, H2 and V", "[core][pipeline]") {
     CHECK(s.makespan_ns == ns(span));
     for (auto& r : s.replicas[0]) CHECK(r.live_peak == 8);
   }
-  auto h2 = run_of(plan_of({.name = "zb-h2", .ranks = 8, .micro_batches = 32}),
-                   uniform(8, 1, 0, 0, 1, 1));
+  auto h2 =
+    run_of(plan_of({.name = "zb-h2", .ranks = 8, .micro_batches = 32}), uniform(8, 1, 0, 0, 1, 1));
   for (auto& r : h2.replicas[0]) {
     CHECK(r.last_ns - r.first_ns == ns(96));
     CHECK(r.live_peak == 15);
@@ -139,8 +139,8 @@ TEST_CASE("T9: Varuna's list takes 4m + 3(p-2) + (-m mod 3)", "[core][pipeline]"
   for (auto [p, m, span] : {row{3, 5, 24}, row{4, 8, 39}, row{8, 32, 147}, row{12, 40, 192}})
     CHECK(span_of({.name = "varuna-static", .ranks = p, .micro_batches = m}, uniform(p, 1, 2, 1)) ==
           span);
-  auto golden = run_of(plan_of({.name = "varuna-static", .ranks = 4, .micro_batches = 5}),
-                       uniform(4, 1, 2, 1));
+  auto golden =
+    run_of(plan_of({.name = "varuna-static", .ranks = 4, .micro_batches = 5}), uniform(4, 1, 2, 1));
   CHECK(golden.makespan_ns == ns(27));
 }
 

@@ -66,9 +66,11 @@ TEST_CASE("Varuna's 20B run: time by hop, stash depths", "[core][pipeline]") {
   for (auto [hop_ms, fixed_s] : {row{0, 118.1}, row{20, 124.6}, row{25, 127.4}, row{30, 130.1}}) {
     simulation_costs c;
     double each = 10.0 / 3;
-    c.stages.assign(49, {.forward_ns = ns(40.5 + each), .backward_ns = ns(74 + each),
+    c.stages.assign(49, {.forward_ns = ns(40.5 + each),
+                         .backward_ns = ns(74 + each),
                          .recompute_ns = ns(40.1 + each)});
-    c.stages.front() = {.forward_ns = ns(23.2 + each), .backward_ns = ns(38.9 + each),
+    c.stages.front() = {.forward_ns = ns(23.2 + each),
+                        .backward_ns = ns(38.9 + each),
                         .recompute_ns = ns(21.9 + each)};
     c.stages.back() = {.forward_ns = ns(39.9 + each), .backward_ns = ns(64.9 + each)};
     c.link = link_table::flat(ns(hop_ms), 0);
