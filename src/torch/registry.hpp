@@ -1,5 +1,5 @@
 #pragma once
-// From the names in a job file to a model and its data: those that are built in ("gpt2", "llama";
+// From the names in a job file to a model and its data: those that are built in ("gpt2", "llama", "emulated";
 // "text", "nanogpt", "llmc"), and those that a trainer brings along, which win over ours.
 
 #include <memory>
