@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include "base/assert.hpp"
 #include "core/plan/moves.hpp"
@@ -219,8 +220,11 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
 
 }  // namespace
 
-result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes,
-                         const layout& present, const job_options& job) {
+namespace {
+
+/// With the schedule that `job` names.
+result<plan_result> plan_in_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
+                                  const layout& present, const job_options& job) {
   SHOAL_ASSERT(!profile.blocks.empty() && job.training.micro_batches > 0);
   auto nodes_min = std::max(1u, job.parallelism.nodes_min);
   if (nodes.size() < nodes_min)
@@ -254,6 +258,42 @@ result<plan_result> plan(const plan_profile& profile, const std::vector<plan_nod
   auto sound = check(made.shape, cost.block_count(), job.training.micro_batches, errc::internal);
   if (!sound) return sound.error();
   return made;
+}
+
+/// The best of all schedules; one that holds more micro-batches must be worth it.
+result<plan_result> plan_any_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
+                                   const layout& present, const job_options& job) {
+  std::optional<result<plan_result>> best;
+  std::string others;
+  for (auto order : {stage_order::one_f_one_b, stage_order::eager, stage_order::gpipe}) {
+    auto named = job;
+    named.parallelism.schedule = to_string(order);
+    auto made = plan_in_order(profile, nodes, present, named);
+    if (made) {
+      made->shape.order = order;
+      others += (others.empty() ? "" : ", ") + named.parallelism.schedule + " " +
+                shoal::text_of(made->step_expected);
+    }
+    auto seconds = [](const auto& r) { return static_cast<double>((*r)->step_expected.count()); };
+    bool better =
+      !best || (made && (!*best || static_cast<double>(made->step_expected.count()) * as_fast <
+                                     seconds(best)));
+    if (better) best = std::move(made);
+  }
+  if (*best)
+    (**best).reason += " Schedule " + std::string(to_string((**best).shape.order)) +
+                       ", of the best layouts of each: " + others + " a step.";
+  return *std::move(best);
+}
+
+}  // namespace
+
+result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes,
+                         const layout& present, const job_options& job) {
+  auto held = present;
+  held.order = stage_order::as_job;  // whatever runs it, blocks stay where they are
+  return job.parallelism.schedule == "auto" ? plan_any_order(profile, nodes, held, job)
+                                            : plan_in_order(profile, nodes, held, job);
 }
 
 }  // namespace shoal::core
