@@ -39,8 +39,8 @@ using model_factory = std::function<result<chain>(const core::model_options&)>;
 /// Opens a data set from the job's tables; `errc::data` when it is missing or damaged.
 using data_factory = std::function<result<std::unique_ptr<dataset>>(const core::job_options&)>;
 
-/// Models and data by the names that job files use, and hooks. "gpt2", "llama", "text", "nanogpt"
-/// and "llmc" are there already; the same name replaces them.
+/// Models and data by the names that job files use, and hooks. "gpt2", "llama", "emulated", "text",
+/// "nanogpt" and "llmc" are there already; the same name replaces them.
 struct trainer {
   std::map<std::string, model_factory> models;
   std::map<std::string, data_factory> datasets;

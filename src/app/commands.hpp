@@ -40,6 +40,13 @@ result<void> sim(const sim_options& options);
 /// Measures the blocks of a model, and the loopback link, and prints or writes the profile.
 result<void> profile(const profile_options& options, const job_file& job, const trainer& mine);
 
+/// Plans for nodes that are not there, as the supervisor would for those that are, and shows the
+/// best grids beside it. `errc::config`, `foreign` (another job's profile), `no_memory`.
+result<void> plan(const plan_options& options, const job_file& job, const trainer& mine);
+
+/// Runs a scenario in the pipeline simulator. `errc::config` names the place in the file.
+result<void> simulate(const simulate_options& options);
+
 /// Makes a schedule, or reads one, checks it by all rules and prints it. `errc::config`.
 result<void> schedule(const schedule_options& options);
 

@@ -1,17 +1,17 @@
-// `shoal profile`: what each block of a job's model costs on this machine, and the link between
-// two of its processes. The JSON names all that a profile depends on, so that another job's,
-// machine's or build's is not taken for it.
+// `shoal profile`: what each block of a job's model costs on this machine, and what messages take
+// between two of its processes.
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "app/commands.hpp"
-#include "app/config/job_text.hpp"
-#include "telemetry/words.hpp"
+#include "app/profile_json.hpp"
+#include "base/units.hpp"
 #include "torch/profiler.hpp"
 #include "torch/registry.hpp"
 #include "transport/link_probe.hpp"
@@ -20,90 +20,73 @@ namespace shoal::app {
 
 namespace {
 
-using json = nlohmann::ordered_json;
-
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("model name"))
       if (auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
-  return "unknown";
+  return "unknown processor";
 }
 
-json json_of(const robust_value& seconds) {
-  return {{"s", seconds.mean},
-          {"half_width_s", seconds.half_width},
-          {"used", seconds.used},
-          {"rejected", seconds.rejected}};
+core::measured_time time_of(const robust_value& v) {
+  return {core::nanoseconds(std::llround(v.mean * 1e9)), std::min(1.0, v.relative_half_width()),
+          v.used};
 }
 
-json json_of(const engine::measured_block& b) {
-  return {{"name", b.name},
-          {"measured_as", b.measured_as},
-          {"forward", json_of(b.forward)},
-          {"backward", json_of(b.backward)},
-          {"optimizer", json_of(b.optimizer)},
-          {"parameter_bytes", b.parameter_bytes},
-          {"state_bytes", b.state_bytes},
-          {"stash_bytes", b.stash_bytes},
-          {"boundary_bytes", b.input_bytes},
-          {"workspace_bytes", b.workspace_bytes},
-          {"doubtful", b.doubtful}};
+core::model_profile profile_of(const core::job_options& job, const std::string& job_file,
+                               const std::vector<engine::measured_block>& blocks,
+                               const std::vector<transport::link_time>& links) {
+  auto subject = subject_of(job, job_file);
+  core::model_profile p{.model = subject.model,
+                        .model_digest = subject.model_digest,
+                        .device = "cpu: " + processor(),
+                        .dtype = subject.dtype,
+                        .threads = subject.threads,
+                        .micro_batch_size = subject.micro_batch_size};
+  for (auto& b : blocks)
+    p.blocks.push_back({.name = b.name,
+                        .forward = time_of(b.forward),
+                        .backward = time_of(b.backward),
+                        .recompute = time_of(b.forward),
+                        .optimizer = time_of(b.optimizer),
+                        .boundary_bytes = b.input_bytes,
+                        .stash_bytes = b.stash_bytes,
+                        .parameter_bytes = b.parameter_bytes,
+                        .state_bytes = b.state_bytes,
+                        .workspace_bytes = b.workspace_bytes});
+  for (auto& l : links) p.links.push_back({l.bytes, time_of(l.seconds)});
+  return p;
 }
 
-json json_of(const core::job_options& job, const std::vector<engine::measured_block>& blocks,
-             const std::vector<transport::link_time>& link) {
-  auto block_list = json::array(), table = json::array();
-  for (auto& b : blocks) block_list.push_back(json_of(b));
-  for (auto& row : link) {
-    auto line = json_of(row.seconds);
-    line["bytes"] = row.bytes;
-    table.push_back(std::move(line));
-  }
-  return {
-    {"profile", 1},
-    {"device", "cpu"},
-    {"processor", processor()},
-    {"dtype", "float32"},
-    {"threads", job.training.threads},
-    {"model", job.model.kind},
-    {"micro_batch_size", job.training.micro_batch_size},
-    {"optimizer", job.optimizer.name},
-    {"blocks", block_list},
-    {"links",
-     json::array({{{"between", "processes of this machine, over loopback TCP"},
-                   {"emulated", job.emulate.rate.bytes_per_s > 0 || job.emulate.delay.count() > 0},
-                   {"one_way", table}}})}};
-}
-
-std::string milliseconds(const robust_value& v) {
+std::string milliseconds(const core::measured_time& t) {
   char text[48];
-  std::snprintf(text, sizeof text, "%9.3f +-%4.1f %%", v.mean * 1e3, v.relative_half_width() * 100);
+  std::snprintf(text, sizeof text, "%9.3f +-%4.1f %%",
+                std::chrono::duration<double, std::milli>(t.value).count(), t.confidence * 100);
   return text;
 }
 
-void print_table(const std::vector<engine::measured_block>& blocks,
-                 const std::vector<transport::link_time>& link) {
+void print_table(const core::model_profile& p,
+                 const std::vector<engine::measured_block>& measured) {
   std::printf("%-14s %18s %18s %18s %10s %10s %10s\n", "block", "forward ms", "backward ms",
               "optimizer ms", "weights", "stash", "boundary");
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    auto& block = blocks[b];
-    if (block.measured_as != b) {
-      std::printf("%-14s as %s\n", block.name.c_str(), blocks[block.measured_as].name.c_str());
+  for (std::size_t i = 0; i < p.blocks.size(); ++i) {
+    auto& b = p.blocks[i];
+    if (measured[i].measured_as != i) {
+      std::printf("%-14s as %s\n", b.name.c_str(), p.blocks[measured[i].measured_as].name.c_str());
       continue;
     }
-    std::printf("%-14s %18s %18s %18s %10s %10s %10s%s\n", block.name.c_str(),
-                milliseconds(block.forward).c_str(), milliseconds(block.backward).c_str(),
-                milliseconds(block.optimizer).c_str(),
-                text_of(byte_count{block.parameter_bytes}).c_str(),
-                text_of(byte_count{block.stash_bytes}).c_str(),
-                text_of(byte_count{block.input_bytes}).c_str(),
-                block.doubtful ? "  doubtful: backward / forward is not within 1 and 3.5" : "");
+    std::printf("%-14s %18s %18s %18s %10s %10s %10s\n", b.name.c_str(),
+                milliseconds(b.forward).c_str(), milliseconds(b.backward).c_str(),
+                milliseconds(b.optimizer).c_str(), text_of(byte_count{b.parameter_bytes}).c_str(),
+                text_of(byte_count{b.stash_bytes}).c_str(),
+                text_of(byte_count{b.boundary_bytes}).c_str());
   }
   std::printf("loopback, one way:");
-  for (auto& row : link)
-    std::printf("  %s %.3f ms", text_of(byte_count{row.bytes}).c_str(), row.seconds.mean * 1e3);
+  for (auto& l : p.links)
+    std::printf("  %s %s", text_of(byte_count{l.message_bytes}).c_str(),
+                shoal::text_of(l.one_way.value).c_str());
   std::printf("\n");
+  for (auto& sentence : core::suspicions(p)) std::printf("note: %s\n", sentence.c_str());
 }
 
 result<void> write(const std::string& path, const std::string& text) {
@@ -118,7 +101,7 @@ result<void> write(const std::string& path, const std::string& text) {
   return {errc::io, path + ": the profile cannot be written; check folder, permission and space"};
 }
 
-/// "pass 7/40" on a terminal, nothing elsewhere: a profile takes seconds.
+/// "pass 7 of at most 40" on a terminal, nothing elsewhere: a profile takes seconds.
 engine::profile_callback progress() {
   if (::isatty(STDERR_FILENO) == 0) return {};
   return [](std::uint32_t pass, std::uint32_t of) {
@@ -144,13 +127,14 @@ result<void> profile(const profile_options& options, const job_file& file, const
   auto blocks = engine::profile(job, model, *data, {}, on_pass);
   if (on_pass) std::fprintf(stderr, "\r\033[K");
   if (!blocks) return blocks.error();
-  TRY(auto link, transport::probe_loopback(job.emulate));
-  auto text = json_of(job, *blocks, link).dump();
+  TRY(auto links, transport::probe_loopback(job.emulate));
+  auto made = profile_of(job, options.job.path, *blocks, links);
+  auto text = profile_json(made);
   if (!options.output.empty()) TRY_VOID(write(options.output, text));
   if (options.json)
     std::puts(text.c_str());
   else
-    print_table(*blocks, link);
+    print_table(made, *blocks);
   return {};
 }
 

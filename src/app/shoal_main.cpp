@@ -50,6 +50,8 @@ struct dispatcher {
   result<void> operator()(const digest_options& o) const { return digest(o); }
   result<void> operator()(const sim_options& o) const { return sim(o); }
   result<void> operator()(const profile_options& o) const { return with_job(profile, o, mine); }
+  result<void> operator()(const plan_options& o) const { return with_job(plan, o, mine); }
+  result<void> operator()(const simulate_options& o) const { return simulate(o); }
   result<void> operator()(const schedule_options& o) const { return schedule(o); }
 };
 

@@ -35,7 +35,7 @@ std::uint64_t planned_bytes(const core::supervisor_status& status, node_id node,
   auto& chain = status.shape.replicas[at.replica];
   core::reduction_tree tree{job.training.micro_batches, core::reduction_leaf(job.training)};
   auto slots = core::accumulate(tree, chain.micro_batches).slot_count;
-  auto plan = core::generate({.name = job.parallelism.schedule,
+  auto plan = core::generate({.name = core::schedule_of(status.shape, job),
                               .stage_count = static_cast<stage_index>(chain.stages.size()),
                               .micro_batches = chain.micro_batches,
                               .validation_micro_batches = {},

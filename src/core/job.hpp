@@ -72,7 +72,7 @@ struct validation_options {
 };
 
 struct parallelism_options {
-  std::string schedule = "1f1b";  ///< "gpipe", "1f1b", "1f1b-eager"
+  std::string schedule = "1f1b";  ///< "gpipe", "1f1b", "1f1b-eager", "auto": planned at each morph
   std::uint32_t depth = 0;        ///< stages of the deepest replica; 0: planned
   std::uint32_t nodes_min = 1;    ///< with fewer the job holds
   std::uint32_t nodes_max = 0;    ///< more are kept as spares; 0: no limit

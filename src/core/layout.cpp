@@ -78,7 +78,28 @@ std::string text_of(const layout& shape) {
               std::to_string(s.blocks.end - 1) + "]";
     text += " x" + std::to_string(shape.replicas[r].micro_batches.size());
   }
+  if (shape.order != stage_order::as_job) text += ", " + std::string(to_string(shape.order));
   return text;
+}
+
+std::string_view to_string(stage_order order) {
+  switch (order) {
+    case stage_order::as_job:
+      return "";
+    case stage_order::one_f_one_b:
+      return "1f1b";
+    case stage_order::eager:
+      return "1f1b-eager";
+    case stage_order::gpipe:
+      return "gpipe";
+  }
+  return "";
+}
+
+stage_order stage_order_of(std::string_view name) {
+  for (auto order : {stage_order::one_f_one_b, stage_order::eager, stage_order::gpipe})
+    if (name == to_string(order)) return order;
+  return stage_order::as_job;
 }
 
 }  // namespace shoal::core

@@ -11,6 +11,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -49,12 +50,21 @@ struct replica {
   static auto fields(auto& x) { return std::tie(x.stages, x.micro_batches); }
 };
 
+/// In which order the stages of a view go forward and backward. No bit depends on it.
+enum class stage_order : std::uint8_t {
+  as_job,  ///< as parallelism.schedule says
+  one_f_one_b,
+  eager,
+  gpipe,
+};
+
 /// Which node holds which stage of which replica. Replica 0 leads: its coordinator decides.
 struct layout {
   std::vector<replica> replicas;
+  stage_order order = stage_order::as_job;  ///< another where the planner chooses
   friend auto operator<=>(const layout&, const layout&) = default;
   static constexpr auto type_name = "shoal::layout";
-  static auto fields(auto& x) { return std::tie(x.replicas); }
+  static auto fields(auto& x) { return std::tie(x.replicas, x.order); }
 };
 
 /// Where a node stands in a layout. A node holds at most one stage.
@@ -85,7 +95,13 @@ std::vector<node_id> holders_of(const layout& shape, block_index block);
 result<void> check(const layout& shape, std::uint32_t block_count, std::uint32_t micro_batch_count,
                    errc code);
 
-/// One line: "2 replicas: 1:[0-3] 2:[4-7] x10 | 3:[0-7] x6".
+/// One line: "2 replicas: 1:[0-3] 2:[4-7] x10 | 3:[0-7] x6"; then the order, if it is not the
+/// job's:
+/// "..., 1f1b-eager".
 std::string text_of(const layout& shape);
+
+/// "1f1b", "1f1b-eager", "gpipe"; empty for `as_job`. And back; `as_job` for any other text.
+std::string_view to_string(stage_order order);
+stage_order stage_order_of(std::string_view name);
 
 }  // namespace shoal::core

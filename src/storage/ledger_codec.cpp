@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t version_read = 1;
+constexpr std::uint64_t version_read = 2;
 constexpr int ledger_depth = 7;  // ledger, shape, replica, its stages, stage, range
 constexpr std::size_t distrusted_max = std::size_t{core::node_count_max} * core::block_count_max;
 
@@ -141,6 +141,7 @@ std::string encode_ledger(const core::ledger_state& state) {
                   {"highest", state.highest.value},
                   {"running", state.running.value},
                   {"shape", encode_layout(state.shape)},
+                  {"order", core::to_string(state.shape.order)},
                   {"members", std::move(members)},
                   {"distrusted", std::move(distrusted)}};
   return text.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -151,9 +152,9 @@ result<core::ledger_state> decode_ledger(std::string_view text) {
   TRY(const auto version, number_of(object, "version"));
   if (version != version_read)
     return error{errc::foreign, "the ledger is of version " + std::to_string(version) +
-                                  "; this program reads version 1"};
+                                  "; this program reads version 2"};
   TRY_VOID(check_keys(object, {"version", "job", "term", "next_node", "highest", "running", "shape",
-                               "members", "distrusted"}));
+                               "order", "members", "distrusted"}));
   core::ledger_state state;
   TRY(state.job, bits_of(object, "job"));
   TRY(state.term.value, number_of(object, "term"));
@@ -161,6 +162,10 @@ result<core::ledger_state> decode_ledger(std::string_view text) {
   TRY(state.highest.value, number_of(object, "highest"));
   TRY(state.running.value, number_of(object, "running"));
   TRY(state.shape, read_layout(object, "shape"));
+  TRY(const auto order, string_of(object, "order"));
+  state.shape.order = core::stage_order_of(order);
+  if (core::to_string(state.shape.order) != order)
+    return damaged("\"order\" is \"" + order + "\", which is no order of stages");
   TRY(const auto members, list_of(object, "members", core::node_count_max));
   for (auto& entry : members) {
     TRY(auto member, read_member(entry));

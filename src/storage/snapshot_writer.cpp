@@ -43,15 +43,15 @@ void snapshot_writer::submit(core::runner_snapshot snapshot, callback done) {
 }
 
 void snapshot_writer::complete(core::manifest m, std::function<void(result<void>)> done) {
-  bool taken = false;
+  std::optional<completion> refused(completion{std::move(m), std::move(done)});
   {
     const std::scoped_lock guard(mutex_);
     if (!stopping_) {
-      completions_.push_back({std::move(m), std::move(done)});
-      taken = true;
+      completions_.push_back(*std::move(refused));
+      refused.reset();
     }
   }
-  if (!taken) return done({errc::halted, "the checkpoint writer has stopped"});
+  if (refused) return refused->done({errc::halted, "the checkpoint writer has stopped"});
   changed_.notify_all();
 }
 

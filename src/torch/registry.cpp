@@ -9,6 +9,7 @@
 #include "core/layout.hpp"
 #include "torch/block_runtime.hpp"
 #include "torch/data/token_dataset.hpp"
+#include "torch/models/emulated.hpp"
 #include "torch/models/gpt2.hpp"
 #include "torch/models/llama.hpp"
 
@@ -17,8 +18,8 @@ namespace shoal::engine {
 namespace {
 
 const std::map<std::string, model_factory>& our_models() {
-  static const std::map<std::string, model_factory> models{{"gpt2", make_gpt2},
-                                                           {"llama", make_llama}};
+  static const std::map<std::string, model_factory> models{
+    {"gpt2", make_gpt2}, {"llama", make_llama}, {"emulated", make_emulated}};
   return models;
 }
 

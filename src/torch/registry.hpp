@@ -1,6 +1,6 @@
 #pragma once
-// From the names in a job file to a model and its data: those that are built in ("gpt2", "llama";
-// "text", "nanogpt", "llmc"), and those that a trainer brings along, which win over ours.
+// From the names in a job file to a model and its data: those that are built in ("gpt2", "llama",
+// "emulated"; "text", "nanogpt", "llmc"), and those that a trainer brings along, which win.
 
 #include <memory>
 #include <vector>

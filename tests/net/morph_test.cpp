@@ -131,6 +131,7 @@ TEST_CASE("a killed supervisor is missed by nobody: nodes train on and the next 
   program second(tiny("supervisor", job, sets));
   auto end = second.wait(90s);
   require_end(end, 0, {"through 0 morphs"});
+  INFO(end.out);
   CHECK(end.out.find("preparing view") == std::string::npos);
   CHECK(one.wait(30s).exit_code == 0);
   CHECK(two.wait(30s).exit_code == 0);

@@ -20,6 +20,8 @@ struct parsed {
   bool trace = false, version = false;
   schedule_options schedule;
   std::string profile_output;
+  plan_options plan;
+  simulate_options simulate;
   bool dry_run = false;
 };
 
@@ -80,6 +82,27 @@ void add_target(CLI::App* to, parsed& p) {
   to->add_flag("--json", p.output.json, "as one line of JSON");
 }
 
+void add_plan(CLI::App* to, parsed& p) {
+  add_job(to, p);
+  to->add_option("--nodes,-n", p.plan.nodes, "how many nodes, all alike")
+    ->required()
+    ->check(CLI::Range(1, 1'000'000));
+  to->add_option("--memory", p.plan.memory, "of each node, as in 16GiB");
+  to->add_option("--profile", p.plan.profile, "what `shoal profile` wrote; else estimates");
+  to->add_option("--price", p.plan.price_per_hour, "of a node-hour: compare grids by money")
+    ->check(CLI::NonNegativeNumber);
+  to->add_flag("--json", p.output.json, "as one line of JSON");
+}
+
+void add_simulate(CLI::App* to, simulate_options& s) {
+  to->add_option("SCENARIO", s.path, "costs, links and schedule (JSON; see configs/scenarios)")
+    ->required();
+  to->add_flag("--json", s.json, "the figures as one line of JSON");
+  to->add_flag("--draw", s.draw, "a picture of the step");
+  to->add_option("--svg", s.svg, "write the picture into this file");
+  to->add_option("--trace", s.trace, "write a trace for Chrome or Perfetto into this file");
+}
+
 void add_commands(CLI::App& app, parsed& p) {
   app.description(
     "shoal trains one model on machines that come and go; the weights stay the same, bit for bit");
@@ -128,6 +151,9 @@ void add_commands(CLI::App& app, parsed& p) {
   profile->add_option("--output,-o", p.profile_output, "write the JSON into this file");
   profile->add_flag("--json", p.output.json, "as one line of JSON");
   profile->add_flag("--dry-run", p.dry_run, "say what would be measured and written, and stop");
+  add_plan(app.add_subcommand("plan", "the layout that a number of nodes would get, and why"), p);
+  add_simulate(app.add_subcommand("simulate", "how long a schedule would take, without running it"),
+               p.simulate);
   add_schedule(app.add_subcommand("schedule", "make, check and show a pipeline schedule"),
                p.schedule);
   app.add_subcommand("version", "what this program was built from")
@@ -160,6 +186,13 @@ result<command> command_of(const std::string& name, const parsed& p) {
   if (name == "sim") return command(sim_options{p.seed, p.count, p.trace, p.output.json});
   if (name == "profile")
     return command(profile_options{p.job, p.profile_output, p.output.json, p.dry_run});
+  if (name == "plan") {
+    auto plan = p.plan;
+    plan.job = p.job;
+    plan.json = p.output.json;
+    return command(plan);
+  }
+  if (name == "simulate") return command(p.simulate);
   if (name == "schedule") return command(p.schedule);
   if (name == "version") return command(version_options{p.output.json});
   if (name == "node") {

@@ -86,9 +86,9 @@ void add_training(std::vector<key>& t) {
 }
 
 void add_layout(std::vector<key>& t) {
-  t.push_back(choice("parallelism.schedule", other, {"gpipe", "1f1b", "1f1b-eager"},
+  t.push_back(choice("parallelism.schedule", other, {"gpipe", "1f1b", "1f1b-eager", "auto"},
                      FIELD(parallelism.schedule),
-                     "order of forward and backward passes in a stage"));
+                     "order of forward and backward passes in a stage; auto: planned"));
   t.push_back(integer("parallelism.depth", other, 0, core::block_count_max,
                       FIELD(parallelism.depth), "stages of the deepest replica; 0: planned"));
   t.push_back(integer("parallelism.nodes_min", other, 1, core::node_count_max,

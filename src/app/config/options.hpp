@@ -86,6 +86,21 @@ struct profile_options {
   bool json = false;     ///< the JSON as the last line, and no table
   bool dry_run = false;  ///< say what would be measured and written
 };
+struct plan_options {
+  job_source job;
+  std::uint32_t nodes = 1;
+  std::string memory;         ///< of each node, "16GiB"; empty: nodes.memory, or no limit
+  std::string profile;        ///< a file that `shoal profile` wrote; empty: estimates
+  double price_per_hour = 0;  ///< of a node; above 0 grids are compared by money
+  bool json = false;
+};
+struct simulate_options {
+  std::string path;   ///< the scenario
+  bool json = false;  ///< figures as one line of JSON
+  bool draw = false;  ///< a picture for the terminal
+  std::string svg;    ///< a file for the picture; empty: none
+  std::string trace;  ///< a file for Chrome's or Perfetto's trace viewer; empty: none
+};
 /// How a schedule is shown.
 enum class schedule_form : std::uint8_t {
   figures,  ///< what each rank holds, and what is to be warned of
@@ -114,6 +129,6 @@ struct help_options {
 using command =
   std::variant<help_options, run_options, supervisor_options, node_options, reference_options,
                status_options, leave_options, digest_options, validate_options, sim_options,
-               profile_options, schedule_options, version_options>;
+               profile_options, plan_options, simulate_options, schedule_options, version_options>;
 
 }  // namespace shoal::app

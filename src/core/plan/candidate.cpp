@@ -61,6 +61,7 @@ std::optional<std::vector<index_range>> cut(const price_list& prices, const chai
 /// How a cut chain moves: its slowest stage, and the way through.
 void set_pace(const price_list& prices, chain& replica) {
   auto stage_count = static_cast<stage_index>(replica.workers.size());
+  auto& schedule = prices.job.parallelism.schedule;
   replica.slowest_s = replica.fill_s = 0;
   double hop = 0;
   for (stage_index s = 0; s < stage_count; ++s) {
@@ -69,14 +70,19 @@ void set_pace(const price_list& prices, chain& replica) {
     replica.slowest_s = std::max(replica.slowest_s, time);
     if (s == 0) continue;
     auto transfer = prices.cost.transfer_seconds(replica.blocks[s].begin);
-    replica.slowest_s = std::max(replica.slowest_s, transfer);
+    // GPipe's phases load one direction of the link each, the others both at once.
+    auto forward = prices.cost.forward_seconds(replica.blocks[s]) / replica.workers[s].speed;
+    auto apart = std::max(forward, transfer) + std::max(time - forward, transfer);
+    replica.slowest_s = std::max(replica.slowest_s, schedule == "gpipe" ? apart : transfer);
     replica.fill_s += 2 * (transfer + prices.cost.latency_seconds());
     hop = std::max(hop, transfer + prices.cost.latency_seconds());
   }
-  // The classic 1F1B waits for the way there and back once a round of all stages; GPipe and the
-  // eager one forward far enough ahead.
-  if (prices.job.parallelism.schedule == "1f1b")
-    replica.slowest_s += 2 * hop * (stage_count - 1) / stage_count;
+  // A micro-batch is on its way through all stages and back while as many as the first stage holds
+  // run: with few of them in flight and far hops, that is what a turn takes. GPipe holds all.
+  if (schedule == "gpipe") return;
+  auto in_flight = schedule == "1f1b" ? stage_count : 2 * stage_count - 1;
+  auto way_s = stage_count * replica.slowest_s + 2 * hop * (stage_count - 1);
+  replica.slowest_s = std::max(replica.slowest_s, way_s / in_flight);
 }
 
 pace pace_of(const chain& replica) {

@@ -18,6 +18,10 @@ public:
 
   /// Forward and backward of a stage; the last one of a chain never recomputes.
   double seconds(index_range blocks, bool is_last) const;
+  /// The forward pass alone.
+  double forward_seconds(index_range blocks) const {
+    return forward_seconds_[blocks.end] - forward_seconds_[blocks.begin];
+  }
   /// How long the link is taken by the input of `first`, one way.
   double transfer_seconds(block_index first) const;
   double latency_seconds() const { return latency_s_; }

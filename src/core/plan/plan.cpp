@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "base/assert.hpp"
 #include "core/plan/moves.hpp"
@@ -33,11 +35,27 @@ std::string count_of(std::size_t count, const std::string& what) {
 /// Nodes that get no work, and why.
 struct spare_list {
   std::vector<node_id> nodes;
-  std::string reasons;
+  std::map<std::string, std::vector<node_id>> by_reason;
 
   void add(node_id node, const std::string& why) {
     nodes.push_back(node);
-    reasons += "; node " + std::to_string(node.value) + " is spare: " + why;
+    by_reason[why].push_back(node);
+  }
+
+  /// "; node 3 is spare: ..."; of many with one reason the first are named.
+  std::string text() const {
+    constexpr std::size_t named_max = 4;
+    std::string all;
+    for (auto [why, group] : by_reason) {
+      std::ranges::sort(group);
+      all += group.size() == 1 ? "; node " : "; nodes ";
+      for (std::size_t i = 0; i < std::min(group.size(), named_max); ++i)
+        all += (i == 0 ? "" : ", ") + std::to_string(group[i].value);
+      if (group.size() > named_max)
+        all += " and " + std::to_string(group.size() - named_max) + " more";
+      all += (group.size() == 1 ? " is spare: " : " are spare: ") + why;
+    }
+    return all;
   }
 };
 
@@ -224,8 +242,11 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
 
 }  // namespace
 
-result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes,
-                         const layout& present, const job_options& job) {
+namespace {
+
+/// With the schedule that `job` names.
+result<plan_result> plan_in_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
+                                  const layout& present, const job_options& job) {
   SHOAL_ASSERT(!profile.blocks.empty() && job.training.micro_batches > 0);
   auto nodes_min = std::max(1u, job.parallelism.nodes_min);
   if (nodes.size() < nodes_min)
@@ -251,14 +272,50 @@ result<plan_result> plan(const plan_profile& profile, const std::vector<plan_nod
   add_idle(prices, found, chosen, workers, spares);
 
   plan_result made{.shape = chosen.shape(),
-                   .spares = std::move(spares.nodes),
+                   .spares = spares.nodes,
                    .step_expected = to_nanoseconds(chosen.step_s),
                    .moved_bytes = chosen.moved_bytes,
-                   .reason = reason_for(chosen, found, present) + spares.reasons + "."};
+                   .reason = reason_for(chosen, found, present) + spares.text() + "."};
   std::sort(made.spares.begin(), made.spares.end());
   auto sound = check(made.shape, cost.block_count(), job.training.micro_batches, errc::internal);
   if (!sound) return sound.error();
   return made;
+}
+
+/// The best of all schedules; one that holds more micro-batches must be worth it.
+result<plan_result> plan_any_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
+                                   const layout& present, const job_options& job) {
+  std::optional<result<plan_result>> best;
+  std::string others;
+  for (auto order : {stage_order::one_f_one_b, stage_order::eager, stage_order::gpipe}) {
+    auto named = job;
+    named.parallelism.schedule = to_string(order);
+    auto made = plan_in_order(profile, nodes, present, named);
+    if (made) {
+      made->shape.order = order;
+      others += (others.empty() ? "" : ", ") + named.parallelism.schedule + " " +
+                shoal::text_of(made->step_expected);
+    }
+    auto seconds = [](const auto& r) { return static_cast<double>((*r)->step_expected.count()); };
+    bool better =
+      !best || (made && (!*best || static_cast<double>(made->step_expected.count()) * as_fast <
+                                     seconds(best)));
+    if (better) best = std::move(made);
+  }
+  if (*best)
+    (**best).reason += " Schedule " + std::string(to_string((**best).shape.order)) +
+                       ", of the best layouts of each: " + others + " a step.";
+  return *std::move(best);
+}
+
+}  // namespace
+
+result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes,
+                         const layout& present, const job_options& job) {
+  auto held = present;
+  held.order = stage_order::as_job;  // whatever runs it, blocks stay where they are
+  return job.parallelism.schedule == "auto" ? plan_any_order(profile, nodes, held, job)
+                                            : plan_in_order(profile, nodes, held, job);
 }
 
 }  // namespace shoal::core

@@ -1,11 +1,11 @@
 #pragma once
 // Chooses the layout for the nodes that are there.
 //
-// A simple rule for now, behind the interface that the planner will keep. Every number of replicas
-// is tried (or the depth that the job fixes), nodes spread over them evenly, so that left-over
-// nodes deepen some and no node idles. Blocks are cut so that the slowest stage is as fast as can
-// be, measured time by node speed; micro-batches go to replicas so that all end together, in ranges
-// aligned to the reduction tree's leaves when that costs under 3 %. A layout is priced as
+// Used at each morph; `grid_search.hpp` is for many equal nodes. Every number of replicas is tried
+// (or the depth that the job fixes), nodes spread over them evenly, so that left-over nodes deepen
+// some and no node idles. Blocks are cut so that the slowest stage is as fast as can be, measured
+// time by node speed; micro-batches go to replicas so that all end together, in ranges aligned to
+// the reduction tree's leaves when that costs under 3 %. A layout is priced as
 //
 //   max over replicas ((m_r + p_r - 1) * slowest stage + way through the links) + exchange of stage
 //   0

@@ -157,8 +157,11 @@ std::vector<worker> classify(const std::vector<plan_node>& nodes, const layout& 
 std::vector<candidate> search::run() {
   auto workers = workers_;
   auto usual = workers[workers.size() / 2].speed;
+  // A depth that the job fixes is kept as long as there are nodes for it.
+  auto fewest = std::max<std::size_t>(
+    1, std::min<std::size_t>(prices_.job.parallelism.depth, prices_.cost.block_count()));
   try_all(workers);
-  for (std::size_t dropped = 0; dropped < dropped_max && workers.size() > 1; ++dropped) {
+  for (std::size_t dropped = 0; dropped < dropped_max && workers.size() > fewest; ++dropped) {
     // One node fewer is always worth a try: some numbers cut badly.
     if (dropped > 0 && workers.back().speed >= slow * usual) break;
     workers.pop_back();

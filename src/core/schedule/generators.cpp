@@ -21,7 +21,7 @@ error unknown(std::string_view name) {
                           nearest_name(name, names) + "\"? Schedules are " + all + "."};
 }
 
-std::vector<stage_action> stage_order(const schedule_options& options, warm_up_rule warm_up,
+std::vector<stage_action> order_of_stage(const schedule_options& options, warm_up_rule warm_up,
                                       std::uint32_t stages_after) {
   auto range = options.micro_batches;
   bool recompute = options.recompute && stages_after > 0;
@@ -53,7 +53,7 @@ result<schedule> generate(const schedule_options& options) {
   if (warm_up == nullptr) return unknown(options.name);
   schedule made;
   for (stage_index s = 0; s < options.stage_count; ++s)
-    made.stages.push_back(stage_order(options, warm_up, options.stage_count - 1 - s));
+    made.stages.push_back(order_of_stage(options, warm_up, options.stage_count - 1 - s));
   return made;
 }
 
@@ -63,6 +63,11 @@ result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index
   if (warm_up == nullptr) return unknown(options.name);
   auto count = options.micro_batches.size();
   return std::min(count, warm_up(options.stage_count - 1 - stage, count) + 1);
+}
+
+std::string_view schedule_of(const layout& shape, const job_options& job) {
+  if (shape.order != stage_order::as_job) return to_string(shape.order);
+  return job.parallelism.schedule == "auto" ? "1f1b" : std::string_view(job.parallelism.schedule);
 }
 
 index_range validation_share(std::uint32_t total, replica_index index, std::uint32_t count) {

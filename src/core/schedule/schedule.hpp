@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "core/job.hpp"
 #include "core/layout.hpp"
 
 namespace shoal::core {
@@ -67,6 +68,10 @@ result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index
 
 /// "F0 F1 B0 ..."
 std::string text_of(const std::vector<stage_action>& stage);
+
+/// The schedule's name that a view runs by: its own, or `parallelism.schedule`. "auto", which only
+/// the planner resolves, is "1f1b" until it has.
+std::string_view schedule_of(const layout& shape, const job_options& job);
 
 /// Micro-batches [begin, end) of `total` validation micro-batches for replica `index` of `count`:
 /// as even as can be, earlier replicas first.

@@ -51,7 +51,7 @@ public:
   void apply(const core::verdict& word);
   /// Of step applied(); others can roll forward with it.
   const std::optional<core::verdict>& last_verdict() const { return last_verdict_; }
-  void set_last_verdict(std::optional<core::verdict> word) { last_verdict_ = std::move(word); }
+  void set_last_verdict(const std::optional<core::verdict>& word) { last_verdict_ = word; }
 
   std::vector<core::held_block> list() const;
   core::standing standing() const;

@@ -64,7 +64,7 @@ bool stage_facts::recomputes() const { return job_->training.recompute && !last(
 
 std::vector<core::stage_action> stage_facts::actions(step_id round) const {
   core::schedule_options options;
-  options.name = job_->parallelism.schedule;
+  options.name = core::schedule_of(shape_, *job_);
   options.stage_count = static_cast<stage_index>(chain_of(at_.replica).stages.size());
   options.micro_batches = training(round);
   options.validation_micro_batches = validation(round);

@@ -216,6 +216,7 @@ void memory_node::close(memory_link& link) {
 
 void memory_node::break_peer(node_id who, error why) {
   if (!gate.live(view_) || !broken_.insert(who).second) return;
+  // Copies: closing takes the entry away. NOLINTNEXTLINE(performance-for-range-copy)
   for (auto out : peers_.at(who).out)
     if (out) close(*out);
   gate.broken(view_, who, std::move(why));

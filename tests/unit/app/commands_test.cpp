@@ -139,13 +139,37 @@ TEST_CASE("profile writes what it measured, whole or not at all", "[app]") {
   CHECK(json["threads"] == 1);
   CHECK(json["dtype"] == "float32");
   REQUIRE(json["blocks"].size() == 5);
-  CHECK(json["blocks"][3]["measured_as"] == 1);
   CHECK(json["blocks"][3]["forward"]["s"].get<double>() > 0);
-  CHECK(json["links"][0]["one_way"].size() == 5);
+  CHECK(json["blocks"][3]["forward"] == json["blocks"][1]["forward"]);
+  REQUIRE(json["links"].size() == 5);
+  CHECK(json["links"][4]["one_way"]["s"].get<double>() > 0);
   options.output = (at.path / "nowhere" / "profile.json").string();
   auto unwritten = profile(options, job_with(at), {});
   CHECK(code_of(unwritten) == errc::io);
   CHECK_THAT(unwritten.error().text, Catch::Contains("nowhere"));
+}
+
+TEST_CASE("plan uses a profile of the same model, and refuses any other", "[app]") {
+  scratch at;
+  auto file = (at.path / "profile.json").string();
+  profile_options measure;
+  measure.output = file;
+  REQUIRE(profile(measure, job_with(at), {}));
+  plan_options options;
+  options.nodes = 3;
+  CHECK(plan(options, job_with(at), {}));  // estimates
+  options.profile = file;
+  CHECK(plan(options, job_with(at), {}));
+  auto other = plan(options, job_with(at, {"model.layers=2"}), {});
+  CHECK(code_of(other) == errc::foreign);
+  CHECK_THAT(other.error().text, Catch::Contains("shoal profile"));
+  CHECK(code_of(plan(options, job_with(at, {"training.threads=2"}), {})) == errc::foreign);
+  options.memory = "1MiB";
+  CHECK(code_of(plan(options, job_with(at), {})) == errc::no_memory);
+  options.memory = "many";
+  CHECK_FALSE(plan(options, job_with(at), {}));
+  options.profile = (at.path / "none.json").string();
+  CHECK(code_of(plan(options, job_with(at), {})) == errc::io);
 }
 
 }  // namespace shoal::app

@@ -107,6 +107,30 @@ TEST_CASE("profile takes a job and a file to write", "[config]") {
   CHECK(wrong({"profile"}).find("JOB is required") != std::string::npos);
 }
 
+TEST_CASE("plan needs a number of nodes", "[config]") {
+  auto options = good<plan_options>({"plan", "job.toml", "-n", "12", "--profile", "p.json",
+                                     "--memory", "16GiB", "--price", "0.5", "--json"});
+  CHECK(options.job.path == "job.toml");
+  CHECK(options.nodes == 12);
+  CHECK(options.profile == "p.json");
+  CHECK(options.memory == "16GiB");
+  CHECK(options.price_per_hour == 0.5);
+  CHECK(options.json);
+  CHECK(wrong({"plan", "job.toml"}).find("--nodes is required") != std::string::npos);
+  CHECK_FALSE(wrong({"plan", "job.toml", "-n", "0"}).empty());
+}
+
+TEST_CASE("simulate reads a scenario and where pictures go", "[config]") {
+  auto options = good<simulate_options>(
+    {"simulate", "s.json", "--draw", "--svg", "s.svg", "--trace", "t.json", "--json"});
+  CHECK(options.path == "s.json");
+  CHECK(options.draw);
+  CHECK(options.json);
+  CHECK(options.svg == "s.svg");
+  CHECK(options.trace == "t.json");
+  CHECK(wrong({"simulate"}).find("SCENARIO is required") != std::string::npos);
+}
+
 TEST_CASE("schedule reads sizes, lists and one form", "[config]") {
   auto picture = good<schedule_options>({"schedule", "1f1b", "-p", "4", "-m", "8", "--draw"});
   CHECK(picture.what == "1f1b");

@@ -57,7 +57,8 @@ TEST_CASE("an unknown kind is answered with the nearest", "[torch]") {
   trainer t = with_model({{}});
   check_fails(
     t, "gpt3",
-    "model.kind = \"gpt3\" is not known; the nearest is \"gpt2\" of \"gpt2\", \"llama\", \"mine\"");
+    "model.kind = \"gpt3\" is not known; the nearest is \"gpt2\" of \"emulated\", \"gpt2\", "
+    "\"llama\", \"mine\"");
   check_fails(t, "min", "the nearest is \"mine\"");
   core::job_options job;
   job.data.kind = "nanogp";

@@ -139,6 +139,47 @@ TEST_CASE("a fixed depth is kept, and what is left over makes a shallower replic
   CHECK(shape(20, 9) == sizes{8, 1});  // there are eight blocks
 }
 
+TEST_CASE("the planner chooses the schedule where the job lets it", "[core][plan]") {
+  workplace four;
+  four.job.parallelism.depth = 4;
+  four.job.parallelism.schedule = "auto";
+  four.profile.link_latency = 0ns;
+  four.with(4);
+  CHECK(four.made().shape.order == stage_order::one_f_one_b);  // nothing to hide: least memory
+  four.profile.link_latency = 30ms;                            // half a turn: eager hides it
+  CHECK(four.made().shape.order == stage_order::eager);
+  CHECK_THAT(four.made().reason,
+             Catch::Contains("Schedule 1f1b-eager, of the best layouts of each: 1f1b "));
+  four.profile.link_latency = 300ms;  // further than eager reaches
+  auto far = four.made();
+  CHECK(far.shape.order == stage_order::gpipe);
+  CHECK_THAT(text_of(far.shape), Catch::Contains(", gpipe"));
+  // A link slower than a forward pass holds GPipe up twice, the eager one once.
+  four.profile.link_latency = 5ms;
+  four.profile.link_bytes_per_s = double(four.profile.blocks[1].boundary_bytes) / 0.05;
+  CHECK(four.made().shape.order == stage_order::eager);
+  four.profile.link_latency = 300ms;
+  four.job.parallelism.schedule = "1f1b";
+  CHECK(four.made().shape.order == stage_order::as_job);
+  CHECK(four.made().step_expected > far.step_expected);
+}
+
+TEST_CASE("spare nodes of one reason are told together", "[core][plan]") {
+  workplace few;
+  few.job.parallelism.nodes_max = 2;
+  auto made = few.with(9).made();
+  CHECK(made.spares.size() == 7);
+  CHECK_THAT(made.reason, Catch::Contains(" and 3 more are spare: parallelism.nodes_max is 2"));
+}
+
+TEST_CASE("a fixed depth is kept though fewer stages were faster", "[core][plan]") {
+  workplace far;
+  far.job.parallelism.depth = 2;
+  far.profile.link_latency = 10s;
+  CHECK(depths(far.with(1).made().shape) == sizes{1});  // no nodes for it
+  CHECK(depths(far.with(1).made().shape) == sizes{2});  // one more
+}
+
 TEST_CASE("there are never more replicas than micro-batches", "[core][plan]") {
   workplace few(2);
   few.job.training.micro_batches = 2;

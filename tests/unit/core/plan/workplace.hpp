@@ -53,9 +53,7 @@ struct workplace {
     for (auto node : result->spares) REQUIRE(all.insert(node).second);
     CHECK(all.size() == nodes.size());
     for (auto& n : nodes) CHECK(all.count(n.node) == 1);
-    for (auto node : result->spares)
-      CHECK_THAT(result->reason,
-                 Catch::Contains("node " + std::to_string(node.value) + " is spare: "));
+    if (!result->spares.empty()) CHECK_THAT(result->reason, Catch::Contains(" spare: "));
     CHECK(result->step_expected > 0ns);
     return *result;
   }

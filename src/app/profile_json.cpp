@@ -1,0 +1,162 @@
+#include "app/profile_json.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/config/job_text.hpp"
+#include "app/json_reader.hpp"
+#include "telemetry/words.hpp"
+
+namespace shoal::app {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::size_t text_bytes_max = 16 << 20;
+constexpr double seconds_max = 3600;
+constexpr std::uint64_t bytes_max = 1ull << 50;
+
+json json_of(const core::measured_time& t) {
+  return {{"s", std::chrono::duration<double>(t.value).count()},
+          {"confidence", t.confidence},
+          {"samples", t.samples}};
+}
+
+json json_of(const core::block_profile& b) {
+  return {{"name", b.name},
+          {"forward", json_of(b.forward)},
+          {"backward", json_of(b.backward)},
+          {"recompute", json_of(b.recompute)},
+          {"optimizer", json_of(b.optimizer)},
+          {"parameter_bytes", b.parameter_bytes},
+          {"state_bytes", b.state_bytes},
+          {"stash_bytes", b.stash_bytes},
+          {"boundary_bytes", b.boundary_bytes},
+          {"workspace_bytes", b.workspace_bytes}};
+}
+
+result<core::measured_time> time_of(const json_reader& at, const char* key) {
+  TRY(auto inner, at.object(key));
+  TRY_VOID(inner.expect({"s", "confidence", "samples"}));
+  TRY(auto seconds, inner.real("s", 0, seconds_max));
+  TRY(auto confidence, inner.real("confidence", 0, 1));
+  TRY(auto samples, inner.whole("samples", UINT32_MAX));
+  return core::measured_time{core::nanoseconds(std::llround(seconds * 1e9)), confidence,
+                             static_cast<std::uint32_t>(samples)};
+}
+
+result<core::block_profile> block_of(const json_reader& at) {
+  TRY_VOID(at.expect({"name", "forward", "backward", "recompute", "optimizer", "parameter_bytes",
+                      "state_bytes", "stash_bytes", "boundary_bytes", "workspace_bytes"}));
+  core::block_profile b;
+  TRY(b.name, at.text("name"));
+  TRY(b.forward, time_of(at, "forward"));
+  TRY(b.backward, time_of(at, "backward"));
+  TRY(b.recompute, time_of(at, "recompute"));
+  TRY(b.optimizer, time_of(at, "optimizer"));
+  TRY(b.parameter_bytes, at.whole("parameter_bytes", bytes_max));
+  TRY(b.state_bytes, at.whole("state_bytes", bytes_max));
+  TRY(b.stash_bytes, at.whole("stash_bytes", bytes_max));
+  TRY(b.boundary_bytes, at.whole("boundary_bytes", bytes_max));
+  TRY(b.workspace_bytes, at.whole("workspace_bytes", bytes_max));
+  return b;
+}
+
+result<core::model_profile> profile_of(const json& value) {
+  json_reader at(value, "profile");
+  TRY_VOID(at.expect({"profile", "model", "model_digest", "device", "dtype", "threads",
+                      "micro_batch_size", "blocks", "links"}));
+  TRY(auto version, at.whole("profile", 1000));
+  if (version != 1)
+    return {errc::config, "profile.profile: version " + std::to_string(version) +
+                            " is not known; this shoal reads version 1"};
+  core::model_profile p;
+  TRY(p.model, at.text("model"));
+  TRY(auto digest, at.text("model_digest"));
+  auto read = std::from_chars(digest.data(), digest.data() + digest.size(), p.model_digest, 16);
+  if (read.ec != std::errc{} || read.ptr != digest.data() + digest.size())
+    return {errc::config,
+            "profile.model_digest: expected 16 hexadecimal digits, found \"" + digest + "\""};
+  TRY(p.device, at.text("device"));
+  TRY(p.dtype, at.text("dtype"));
+  TRY(auto threads, at.whole("threads", 1 << 16));
+  TRY(auto size, at.whole("micro_batch_size", UINT32_MAX));
+  p.threads = static_cast<std::uint32_t>(threads);
+  p.micro_batch_size = static_cast<std::uint32_t>(size);
+  TRY(auto* blocks, at.list("blocks"));
+  for (std::size_t i = 0; i < blocks->size(); ++i) {
+    TRY(auto b, block_of(json_reader((*blocks)[i], "profile.blocks[" + std::to_string(i) + "]")));
+    p.blocks.push_back(std::move(b));
+  }
+  TRY(auto* links, at.list("links"));
+  for (std::size_t i = 0; i < links->size(); ++i) {
+    json_reader link((*links)[i], "profile.links[" + std::to_string(i) + "]");
+    TRY_VOID(link.expect({"bytes", "one_way"}));
+    core::message_time m;
+    TRY(m.message_bytes, link.whole("bytes", bytes_max));
+    TRY(m.one_way, time_of(link, "one_way"));
+    p.links.push_back(m);
+  }
+  return p;
+}
+
+}  // namespace
+
+std::string profile_json(const core::model_profile& p) {
+  auto blocks = json::array(), links = json::array();
+  for (auto& b : p.blocks) blocks.push_back(json_of(b));
+  for (auto& l : p.links)
+    links.push_back({{"bytes", l.message_bytes}, {"one_way", json_of(l.one_way)}});
+  return json{{"profile", 1},
+              {"model", p.model},
+              {"model_digest", telemetry::hex_digest(p.model_digest)},
+              {"device", p.device},
+              {"dtype", p.dtype},
+              {"threads", p.threads},
+              {"micro_batch_size", p.micro_batch_size},
+              {"blocks", blocks},
+              {"links", links}}
+    .dump();
+}
+
+result<core::model_profile> parse_profile_json(const std::string& text) {
+  if (text.size() > text_bytes_max) return {errc::config, "a profile has at most 16 MiB"};
+  auto value = json::parse(text, nullptr, false);
+  if (value.is_discarded()) return {errc::config, "profile: this is not JSON, or not all of it"};
+  return profile_of(value);
+}
+
+result<core::model_profile> read_profile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return {errc::io,
+            path + ": cannot be read; `shoal profile JOB.toml -o " + path + "` makes one"};
+  std::string text(text_bytes_max + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  auto parsed = parse_profile_json(text);
+  if (!parsed) return in(path, parsed.error());
+  return parsed;
+}
+
+core::profile_subject subject_of(const core::job_options& job, const std::string& job_file) {
+  auto& m = job.model;
+  core::profile_subject subject;
+  subject.model = m.kind + ", " + std::to_string(m.layers) + " layers, dim " +
+                  std::to_string(m.dim) + ", " + std::to_string(m.heads) + " heads, vocabulary " +
+                  std::to_string(m.vocab_size) + ", sequence " + std::to_string(m.seq_len);
+  auto rest = subject.model + " " + std::to_string(m.kv_heads) + " " + std::to_string(m.hidden) +
+              " " + std::to_string(m.dropout) + " " + job.optimizer.name;
+  for (auto& [key, value] : m.custom) rest += " " + key + "=" + value;
+  subject.model_digest = text_digest(rest);
+  subject.threads = job.training.threads;
+  subject.micro_batch_size = job.training.micro_batch_size;
+  subject.job_file = job_file;
+  return subject;
+}
+
+}  // namespace shoal::app

@@ -1,0 +1,100 @@
+// Varuna's latency table and its 20B run (varuna.md 3 and 8), and the speed of the simulator.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "core/pipeline/search_warm_up.hpp"
+#include "tests/unit/core/pipeline/lab.hpp"
+
+namespace shoal::core {
+
+namespace {
+
+struct latency_row {
+  double latency, fixed, opportunistic, turns, gpipe;
+};
+constexpr latency_row table[] = {{0, 276, 274, 275, 276},
+                                 {.5, 304, 280, 282, 283},
+                                 {1, 332, 287, 343, 290},
+                                 {2, 388, 301, 465, 304},
+                                 {3, 444, 315, 587, 318}};
+
+double at(const char* name, double latency) {
+  auto costs = uniform(8, 1, 2, 1);
+  costs.link = link_table::flat(ns(latency), 0);
+  bool recompute = std::string(name) == "1f1b" || std::string(name) == "gpipe";
+  return span_of({.name = name, .ranks = 8, .micro_batches = 64, .recompute = recompute}, costs);
+}
+
+}  // namespace
+
+TEST_CASE("the latency table of Varuna's orders comes out within 1 %", "[core][pipeline]") {
+  for (auto& row : table) {
+    CAPTURE(row.latency);
+    CHECK(at("varuna-static", row.latency) == Approx(row.fixed).epsilon(.01));
+    CHECK(at("varuna", row.latency) == Approx(row.opportunistic).epsilon(.01));
+    CHECK(at("1f1b", row.latency) == Approx(row.turns).epsilon(.01));
+    CHECK(at("gpipe", row.latency) == Approx(row.gpipe).epsilon(.01));
+  }
+}
+
+TEST_CASE("the searched schedule is as fast as any, with less held than GPipe",
+          "[core][pipeline]") {
+  for (auto& row : table) {
+    CAPTURE(row.latency);
+    auto costs = uniform(8, 1, 2, 1);
+    costs.link = link_table::flat(ns(row.latency), 0);
+    auto found = search_warm_up(costs, {.micro_batches = 64, .recompute = true});
+    REQUIRE(found);
+    auto span = static_cast<double>(found->expected.makespan_ns) / unit;
+    std::printf("latency %.1f: searched %.0f, %u simulations, rank 0 holds %u\n", row.latency, span,
+                found->tried, found->expected.replicas[0][0].live_peak);
+    for (auto name : {"varuna-static", "varuna", "1f1b", "gpipe"}) {
+      CAPTURE(name);
+      CHECK(span <= at(name, row.latency));
+    }
+    CHECK(found->expected.replicas[0][0].live_peak < 64);
+  }
+}
+
+TEST_CASE("Varuna's 20B run: time by hop, stash depths", "[core][pipeline]") {
+  auto plan = plan_of({.name = "varuna-static", .ranks = 49, .micro_batches = 683});
+  struct row {
+    double hop_ms, fixed_s;
+  };
+  for (auto [hop_ms, fixed_s] : {row{0, 118.1}, row{20, 124.6}, row{25, 127.4}, row{30, 130.1}}) {
+    simulation_costs c;
+    double each = 10.0 / 3;
+    c.stages.assign(49, {.forward_ns = ns(40.5 + each),
+                         .backward_ns = ns(74 + each),
+                         .recompute_ns = ns(40.1 + each)});
+    c.stages.front() = {.forward_ns = ns(23.2 + each),
+                        .backward_ns = ns(38.9 + each),
+                        .recompute_ns = ns(21.9 + each)};
+    c.stages.back() = {.forward_ns = ns(39.9 + each), .backward_ns = ns(64.9 + each)};
+    c.link = link_table::flat(ns(hop_ms), 0);
+    auto s = run_of(plan, c);
+    CAPTURE(hop_ms);
+    CHECK(static_cast<double>(s.makespan_ns) / 1e9 == Approx(fixed_s).epsilon(.01));
+    CHECK(s.replicas[0][0].live_peak == 144);
+    CHECK(s.replicas[0][24].live_peak == 72);
+    CHECK(s.replicas[0][47].live_peak == 3);
+  }
+}
+
+TEST_CASE("events a second", "[.bench][pipeline]") {
+  auto plan = plan_of({.name = "1f1b", .ranks = 64, .micro_batches = 512});
+  auto costs = uniform(64, 1, 2);
+  costs.link = link_table::flat(ns(.2), 0);
+  double best = 0;
+  for (int k = 0; k < 5; ++k) {
+    auto begin = std::chrono::steady_clock::now();
+    auto s = run_of(plan, costs);
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    best = std::max(best, static_cast<double>(s.events) / took.count());
+  }
+  std::printf("%.0f events/s\n", best);
+}
+
+}  // namespace shoal::core
