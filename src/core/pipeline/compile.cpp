@@ -154,8 +154,8 @@ private:
     if (!costs.speeds.empty()) t /= costs.speeds[r];
     t += static_cast<double>(costs.cell_overhead_ns);
     if (costs.jitter > 0) {
-      std::array<std::uint64_t, 6> key{costs.seed,  replica_,     r,
-                                       c.stage, c.micro_batch, static_cast<std::uint64_t>(c.what)};
+      std::array<std::uint64_t, 6> key{
+        costs.seed, replica_, r, c.stage, c.micro_batch, static_cast<std::uint64_t>(c.what)};
       t *= 1 + costs.jitter * static_cast<double>(mix_key(key) >> 11) * 0x1p-53;
     }
     return t;

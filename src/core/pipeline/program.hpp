@@ -25,10 +25,10 @@ struct task {
   std::int64_t duration_ns = 0;
   std::uint32_t first_edge = 0;
   std::uint32_t edge_count = 0;
-  std::int32_t live = 0;          // change of live pairs at the end (-) or begin (+)
-  std::uint16_t inputs = 0;       // not there yet
+  std::int32_t live = 0;     // change of live pairs at the end (-) or begin (+)
+  std::uint16_t inputs = 0;  // not there yet
   bool is_forward = false;
-  bool waits = false;             // a recompute whose gradient decides whether it is worth running
+  bool waits = false;  // a recompute whose gradient decides whether it is worth running
   std::uint32_t partner = nothing;  // of a recompute: the backward that it is for
 };
 
@@ -65,7 +65,7 @@ struct program {
 result<program> compile(std::span<const replica_input> replicas);
 
 struct outcome {
-  std::vector<std::int64_t> begin_ns, end_ns;  // by task
+  std::vector<std::int64_t> begin_ns, end_ns;     // by task
   std::vector<std::int64_t> sent_ns, arrived_ns;  // by edge: when it took the line, when it came
   std::uint64_t events = 0;
 };

@@ -63,8 +63,13 @@ ending finish_step(std::span<const holder> holders, std::size_t replica_count,
       for (auto* h : members) {
         free_at[{h->replica, h->rank}] = done;
         if (records)
-          records->push_back({record_kind::reduce, h->replica, h->rank, h->rank,
-                              {operation::reduce, h->stage}, start, done});
+          records->push_back({record_kind::reduce,
+                              h->replica,
+                              h->rank,
+                              h->rank,
+                              {operation::reduce, h->stage},
+                              start,
+                              done});
       }
     }
   }
@@ -74,8 +79,13 @@ ending finish_step(std::span<const holder> holders, std::size_t replica_count,
   for (auto& h : holders) {
     auto& t = applied.try_emplace({h.replica, h.rank}, apply).first->second;
     if (records && h.optimizer_ns > 0)
-      records->push_back({record_kind::optimize, h.replica, h.rank, h.rank,
-                          {operation::optimize, h.stage}, t, t + h.optimizer_ns});
+      records->push_back({record_kind::optimize,
+                          h.replica,
+                          h.rank,
+                          h.rank,
+                          {operation::optimize, h.stage},
+                          t,
+                          t + h.optimizer_ns});
     t += h.optimizer_ns;
     out.end_ns = std::max(out.end_ns, t);
   }

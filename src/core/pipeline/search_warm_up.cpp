@@ -44,8 +44,8 @@ private:
         static_cast<double>(costs_.link.latency_ns(bytes) + costs_.link.occupancy_ns(bytes));
       double after = ranks_ - 1 - r;
       double ahead = turn > 0 ? std::ceil(2 * after * hops * hop / turn) : 0;
-      w[r] = static_cast<std::uint32_t>(
-        std::min<double>(after + ahead + more, options_.micro_batches));
+      w[r] =
+        static_cast<std::uint32_t>(std::min<double>(after + ahead + more, options_.micro_batches));
     }
     return w;
   }
@@ -116,8 +116,8 @@ result<searched_schedule> search_warm_up(const simulation_costs& costs,
                                  std::to_string(ranks) + " ranks; expected none or one each"};
   for (std::size_t r = 0; r < options.live_max.size(); ++r)
     if (options.live_max[r] == 0)
-      return error{errc::no_memory, "rank " + std::to_string(r) +
-                                      " can hold no micro-batch; expected at least 1"};
+      return error{errc::no_memory,
+                   "rank " + std::to_string(r) + " can hold no micro-batch; expected at least 1"};
   return searcher(costs, options).run();
 }
 

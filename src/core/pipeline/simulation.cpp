@@ -86,8 +86,8 @@ std::vector<holder> holders_of(const program& p, const outcome& out,
     first.push_back(holders.size());
     for (virtual_stage s = 0; s < replicas[r].plan->stage_count(); ++s) {
       auto& c = replicas[r].costs->stages[s];
-      holders.push_back({r, replicas[r].plan->placement[0][s], s, 0, c.parameter_bytes,
-                         c.optimizer_ns});
+      holders.push_back(
+        {r, replicas[r].plan->placement[0][s], s, 0, c.parameter_bytes, c.optimizer_ns});
     }
   }
   for (std::uint32_t l = 0; l < p.lanes.size(); ++l)

@@ -70,8 +70,8 @@ enum class reduction_kind : std::uint8_t {
 struct reduction_costs {
   reduction_kind kind = reduction_kind::ring;
   link_table link;
-  std::uint32_t pieces = 1;        ///< `partial_sums`: partial sums that one replica sends
-  std::int64_t norm_ns = 0;        ///< exchange of norms when all sums are there
+  std::uint32_t pieces = 1;  ///< `partial_sums`: partial sums that one replica sends
+  std::int64_t norm_ns = 0;  ///< exchange of norms when all sums are there
   std::int64_t step_overhead_ns = 0;
 };
 
@@ -89,16 +89,16 @@ struct record {
 
 struct rank_simulation {
   std::int64_t busy_ns = 0;
-  std::int64_t first_ns = 0;    ///< begin of its first cell
-  std::int64_t last_ns = 0;     ///< end of its last cell
-  std::uint32_t live_peak = 0;  ///< (stage, micro-batch) pairs forwarded and not finished
-  std::uint64_t bytes_peak = 0; ///< of inputs and stashes
+  std::int64_t first_ns = 0;     ///< begin of its first cell
+  std::int64_t last_ns = 0;      ///< end of its last cell
+  std::uint32_t live_peak = 0;   ///< (stage, micro-batch) pairs forwarded and not finished
+  std::uint64_t bytes_peak = 0;  ///< of inputs and stashes
   std::int64_t bubble_ns(std::int64_t until_ns) const { return until_ns - busy_ns; }
 };
 
 struct simulation {
-  std::int64_t makespan_ns = 0;  ///< of the step, with all that follows the pipeline
-  std::int64_t pipeline_ns = 0;  ///< end of the last cell
+  std::int64_t makespan_ns = 0;           ///< of the step, with all that follows the pipeline
+  std::int64_t pipeline_ns = 0;           ///< end of the last cell
   std::int64_t exposed_reduction_ns = 0;  ///< from then until all sums are there
   std::vector<std::vector<rank_simulation>> replicas;
   std::uint64_t events = 0;  ///< cells and transfers

@@ -22,7 +22,7 @@ error unknown(std::string_view name) {
 }
 
 std::vector<stage_action> order_of_stage(const schedule_options& options, warm_up_rule warm_up,
-                                      std::uint32_t stages_after) {
+                                         std::uint32_t stages_after) {
   auto range = options.micro_batches;
   bool recompute = options.recompute && stages_after > 0;
   std::vector<stage_action> order;
