@@ -15,9 +15,9 @@ result<std::unique_ptr<node_parts>> node_parts::make(const std::string& job_text
   std::unique_ptr<node_parts> parts(new node_parts);
   TRY(parts->job_, parse_canonical(job_text));
   auto& job = parts->job_;
-  TRY(parts->model_, engine::make_model(mine, job.model));
-  TRY(parts->data_, engine::open_data(mine, job));
-  TRY_VOID(engine::check_job(job, parts->model_, *parts->data_));
+  TRY(auto opened, engine::open_job(mine, job));
+  parts->model_ = std::move(opened.model);
+  parts->data_ = std::move(opened.data);
   parts->bits_ = bits_text(job, parts->data_->fingerprint());
   if (text_digest(parts->bits_) != job_digest)
     return {errc::data, "the data at " + job.data.path +

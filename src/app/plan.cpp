@@ -31,7 +31,7 @@ result<costs_found> find_costs(const plan_options& options, const core::job_opti
                                const chain& model) {
   costs_found found;
   if (options.profile.empty()) {
-    found.profile.blocks = engine::first_costs(model, job);
+    found.profile = engine::first_profile(model, job);
     found.source = "estimates (no --profile)";
   } else {
     TRY(auto measured, read_profile(options.profile));
@@ -39,9 +39,6 @@ result<costs_found> find_costs(const plan_options& options, const core::job_opti
     found.profile = core::planning_form(measured);
     found.source = options.profile + ", measured on " + measured.device;
   }
-  if (job.emulate.rate.bytes_per_s > 0)
-    found.profile.link_bytes_per_s = job.emulate.rate.bytes_per_s;
-  found.profile.link_latency += job.emulate.delay;
   return found;
 }
 

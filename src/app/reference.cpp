@@ -50,9 +50,8 @@ void tell(const reference_options& options, const core::job_options& job,
 result<void> reference(const reference_options& options, const job_file& file,
                        const trainer& mine) {
   const auto& job = file.job;
-  TRY(auto model, engine::make_model(mine, job.model));
-  TRY(auto data, engine::open_data(mine, job));
-  TRY_VOID(engine::check_job(job, model, *data));
+  TRY(const auto opened, engine::open_job(mine, job));
+  auto& [model, data] = opened;
   std::error_code failure;
   std::filesystem::create_directories(job.folder, failure);
   if (failure) {

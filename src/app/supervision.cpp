@@ -21,9 +21,8 @@ result<std::unique_ptr<supervision>> supervision::start(const core::job_options&
                                                         const output_options& output,
                                                         const trainer& mine) {
   TRY_VOID(check_host(job.network.host, insecure, "network.host"));
-  TRY(auto model, engine::make_model(mine, job.model));
-  TRY(auto data, engine::open_data(mine, job));
-  TRY_VOID(engine::check_job(job, model, *data));
+  TRY(const auto opened, engine::open_job(mine, job));
+  auto& [model, data] = opened;
   std::unique_ptr<supervision> reign(new supervision(job, output));
   TRY_VOID(reign->open_folder(mine, model, data->fingerprint()));
   TRY_VOID(reign->listen(model));
@@ -42,9 +41,7 @@ result<void> supervision::open_folder(const trainer& mine, const chain& model,
                                " belongs to a job that trains other weights; "
                                "give this one a folder of its own"};
   }
-  profile_.blocks = engine::first_costs(model, job_);
-  if (job_.emulate.rate.bytes_per_s > 0) profile_.link_bytes_per_s = job_.emulate.rate.bytes_per_s;
-  profile_.link_latency += job_.emulate.delay;
+  profile_ = engine::first_profile(model, job_);
   folder_.emplace(job_.checkpoint.folder);
   std::uint64_t whole = 0;
   for (auto& block : profile_.blocks) whole += block.parameter_bytes + block.state_bytes;

@@ -34,9 +34,8 @@ std::uint64_t parameter_count(const chain& model) {
 
 result<void> validate(const validate_options& options, const job_file& file, const trainer& mine) {
   const auto& job = file.job;
-  TRY(auto model, engine::make_model(mine, job.model));
-  TRY(auto data, engine::open_data(mine, job));
-  TRY_VOID(engine::check_job(job, model, *data));
+  TRY(const auto opened, engine::open_job(mine, job));
+  auto& [model, data] = opened;
   auto parameters = parameter_count(model);
   auto samples = std::uint64_t{job.training.micro_batches} * job.training.micro_batch_size;
   auto digest = text_digest(bits_text(job, data->fingerprint()));

@@ -122,4 +122,11 @@ std::vector<core::block_cost> first_costs(const chain& model, const core::job_op
   return costs;
 }
 
+core::plan_profile first_profile(const chain& model, const core::job_options& job) {
+  core::plan_profile profile{.blocks = first_costs(model, job)};
+  if (job.emulate.rate.bytes_per_s > 0) profile.link_bytes_per_s = job.emulate.rate.bytes_per_s;
+  profile.link_latency += job.emulate.delay;
+  return profile;
+}
+
 }  // namespace shoal::engine

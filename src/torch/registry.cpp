@@ -118,4 +118,12 @@ result<std::unique_ptr<dataset>> open_data(const trainer& mine, const core::job_
   return opened(std::move(data));
 }
 
+result<opened_job> open_job(const trainer& mine, const core::job_options& job) {
+  opened_job opened;
+  TRY(opened.model, make_model(mine, job.model));
+  TRY(opened.data, open_data(mine, job));
+  TRY_VOID(check_job(job, opened.model, *opened.data));
+  return opened;
+}
+
 }  // namespace shoal::engine

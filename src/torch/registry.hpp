@@ -28,8 +28,20 @@ result<std::unique_ptr<dataset>> open_data(const trainer& mine, const core::job_
 /// `errc::config` or `errc::data`.
 result<void> check_job(const core::job_options& job, const chain& model, const dataset& data);
 
+/// What a job trains, and on what.
+struct opened_job {
+  chain model;
+  std::unique_ptr<dataset> data;
+};
+
+/// All three in one go: the model made, the data opened, both found to fit the job.
+result<opened_job> open_job(const trainer& mine, const core::job_options& job);
+
 /// What the blocks cost, for the first plan, before anything was measured: bytes by their shapes,
 /// times by block::work at 20 GFLOP/s, the stash by a rule of thumb for layers of matrix products.
 std::vector<core::block_cost> first_costs(const chain& model, const core::job_options& job);
+
+/// The same with the link that the job emulates, if it does.
+core::plan_profile first_profile(const chain& model, const core::job_options& job);
 
 }  // namespace shoal::engine

@@ -69,6 +69,18 @@ TEST_CASE("an unknown kind is answered with the nearest", "[torch]") {
              Catch::Contains("data.kind = \"nanogp\"") && Catch::Contains("\"nanogpt\""));
 }
 
+TEST_CASE("the first profile has the link that the job emulates", "[torch]") {
+  core::job_options job;
+  auto model = make_model({}, job.model).value();
+  auto plain = first_profile(model, job);
+  CHECK(plain.blocks.size() == model.size());
+  job.emulate.rate = byte_rate{5e6};
+  job.emulate.delay = std::chrono::milliseconds(7);
+  auto slow = first_profile(model, job);
+  CHECK(slow.link_bytes_per_s == 5e6);
+  CHECK(slow.link_latency == plain.link_latency + std::chrono::milliseconds(7));
+}
+
 TEST_CASE("a trainer's model wins over ours of the same name", "[torch]") {
   trainer t;
   t.models["gpt2"] = with_model({{}, {}}).models["mine"];
