@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 #include "app/commands.hpp"
 #include "app/profile_json.hpp"
 #include "base/units.hpp"
+#include "storage/durable_file.hpp"
 #include "torch/profiler.hpp"
 #include "torch/registry.hpp"
 #include "transport/link_probe.hpp"
@@ -89,18 +89,6 @@ void print_table(const core::model_profile& p,
   for (auto& sentence : core::suspicions(p)) std::printf("note: %s\n", sentence.c_str());
 }
 
-result<void> write(const std::string& path, const std::string& text) {
-  auto partial = path + ".tmp";
-  std::ofstream file(partial, std::ios::trunc);
-  file << text << '\n';
-  file.close();
-  std::error_code failure;
-  if (file) std::filesystem::rename(partial, path, failure);
-  if (file && !failure) return {};
-  std::filesystem::remove(partial, failure);
-  return {errc::io, path + ": the profile cannot be written; check folder, permission and space"};
-}
-
 /// "pass 7 of at most 40" on a terminal, nothing elsewhere: a profile takes seconds.
 engine::profile_callback progress() {
   if (::isatty(STDERR_FILENO) == 0) return {};
@@ -113,9 +101,8 @@ engine::profile_callback progress() {
 
 result<void> profile(const profile_options& options, const job_file& file, const trainer& mine) {
   const auto& job = file.job;
-  TRY(auto model, engine::make_model(mine, job.model));
-  TRY(auto data, engine::open_data(mine, job));
-  TRY_VOID(engine::check_job(job, model, *data));
+  TRY(const auto opened, engine::open_job(mine, job));
+  auto& [model, data] = opened;
   if (options.dry_run) {
     std::printf(
       "would measure %zu blocks of \"%s\" at %u samples and %u threads, and loopback%s%s\n",
@@ -130,7 +117,8 @@ result<void> profile(const profile_options& options, const job_file& file, const
   TRY(auto links, transport::probe_loopback(job.emulate));
   auto made = profile_of(job, options.job.path, *blocks, links);
   auto text = profile_json(made);
-  if (!options.output.empty()) TRY_VOID(write(options.output, text));
+  if (!options.output.empty())
+    TRY_VOID(storage::write_durably(storage::real_file_system(), options.output, text + "\n"));
   if (options.json)
     std::puts(text.c_str());
   else

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/config/job_text.hpp"
 #include "app/json_reader.hpp"
+#include "app/text_file.hpp"
 #include "telemetry/words.hpp"
 
 namespace shoal::app {
@@ -131,13 +131,8 @@ result<core::model_profile> parse_profile_json(const std::string& text) {
 }
 
 result<core::model_profile> read_profile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return {errc::io,
-            path + ": cannot be read; `shoal profile JOB.toml -o " + path + "` makes one"};
-  std::string text(text_bytes_max + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  TRY(auto text,
+      read_text(path, text_bytes_max, "`shoal profile JOB.toml -o " + path + "` makes one"));
   auto parsed = parse_profile_json(text);
   if (!parsed) return in(path, parsed.error());
   return parsed;

@@ -11,8 +11,6 @@ namespace {
 
 using json = json_reader::json;
 
-constexpr std::size_t text_bytes_max = 64 << 20;
-constexpr std::uint64_t bytes_max = 1ull << 50;
 constexpr std::uint32_t replicas_max = 1024;
 
 /// An optional key: leaves `into` as it is when the key is not there.
@@ -225,7 +223,7 @@ result<scenario> scenario_of(const json& value) {
 }  // namespace
 
 result<scenario> parse_scenario(const std::string& text) {
-  if (text.size() > text_bytes_max) return {errc::config, "scenario: at most 64 MiB are read"};
+  if (text.size() > scenario_bytes_max) return {errc::config, "scenario: at most 64 MiB are read"};
   auto value = json::parse(text, nullptr, false);
   if (value.is_discarded()) return {errc::config, "scenario: this is not JSON, or not all of it"};
   return scenario_of(value);

@@ -38,8 +38,11 @@ struct scenario {
   std::uint32_t replicas = 1;
 };
 
-/// Reads a scenario, at most 64 MiB. The schedule is made and validated. `errc::config` with the
-/// JSON path, what was expected there and what was found, or what the schedule's rules say.
+constexpr std::size_t scenario_bytes_max = 64 << 20;
+
+/// Reads a scenario, at most `scenario_bytes_max`. The schedule is made and validated.
+/// `errc::config` with the JSON path, what was expected there and what was found, or what the
+/// schedule's rules say.
 result<scenario> parse_scenario(const std::string& text);
 
 /// Runs it, with records if asked for.

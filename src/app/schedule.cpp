@@ -1,11 +1,10 @@
 // `shoal schedule`: pipeline schedules by name or from a table, checked and shown. Nothing is run.
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/commands.hpp"
+#include "app/text_file.hpp"
 #include "core/schedule/lower.hpp"
 #include "core/schedule/make_plan.hpp"
 #include "core/schedule/text.hpp"
@@ -21,13 +20,7 @@ bool is_file(const std::string& what) {
 }
 
 result<core::pipeline_plan> read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {errc::io, path + ": cannot be read; expected a table of cells, a row a rank"};
-  std::string text;
-  // One byte too many is enough for the parser to say that there are too many.
-  text.resize(core::csv_bytes_max + 1);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  TRY(auto text, read_text(path, core::csv_bytes_max, "expected a table of cells, a row a rank"));
   auto plan = core::parse_csv(text);
   if (!plan) return in(path, plan.error());
   return plan;

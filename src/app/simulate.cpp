@@ -2,11 +2,11 @@
 
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/commands.hpp"
 #include "app/scenario.hpp"
+#include "app/text_file.hpp"
 #include "base/units.hpp"
 #include "core/pipeline/timeline.hpp"
 
@@ -74,9 +74,7 @@ result<void> write(const std::string& path, const std::string& text) {
 }  // namespace
 
 result<void> simulate(const simulate_options& options) {
-  std::ifstream file(options.path, std::ios::binary);
-  if (!file) return {errc::io, options.path + ": cannot be read; expected a scenario (JSON)"};
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  TRY(auto text, read_text(options.path, scenario_bytes_max, "expected a scenario (JSON)"));
   auto what = parse_scenario(text);
   if (!what) return in(options.path, what.error());
   bool timeline = options.draw || !options.svg.empty() || !options.trace.empty();

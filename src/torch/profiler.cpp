@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 
 #include "base/assert.hpp"
+#include "core/plan/model_profile.hpp"
 #include "core/reduction/tree.hpp"
 #include "core/samples/samples.hpp"
 #include "torch/block_runtime.hpp"
@@ -23,9 +24,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Backward / forward of a block of matrix products is 2; outside of this something is wrong with
-// the measurement. Blocks shorter than `small_s` are overhead, and may be anything.
-constexpr double ratio_min = 1, ratio_max = 3.5, small_s = 200e-6;
+// Blocks shorter than this are overhead, and their ratio may be anything.
+constexpr double small_s = 200e-6;
 constexpr int doubtful_rounds = 3;
 // The micro-batch of a small step that is added to sums that are there.
 constexpr micro_batch_index counted = 1;
@@ -200,7 +200,7 @@ private:
 
 bool is_doubtful(const probe& p) {
   auto forward = robust_mean(p.forward).mean, backward = robust_mean(p.backward).mean;
-  return forward > small_s && (backward < ratio_min * forward || backward > ratio_max * forward);
+  return forward > small_s && !core::is_likely(forward, backward);
 }
 
 bool is_sharp(const probe& p, double half_width_max) {
@@ -252,8 +252,7 @@ result<std::vector<measured_block>> profile(const core::job_options& job, const 
                      .state_bytes = p.runtime->state_bytes(),
                      .stash_bytes = p.stash_bytes,
                      .input_bytes = p.input_bytes,
-                     .workspace_bytes = p.workspace_bytes,
-                     .doubtful = is_doubtful(p)});
+                     .workspace_bytes = p.workspace_bytes});
     }
     return out;
   } catch (const std::exception& e) {

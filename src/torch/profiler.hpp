@@ -7,9 +7,9 @@
 //
 // The chain runs forward and backward as in training (same kernels, sums and threads), one block at
 // a time, on real samples. Blocks of equal shapes are measured once. First passes warm up and do
-// not count; disturbed ones are rejected (`robust_mean`). A block whose backward pass takes less
-// than its forward pass, or more than 3.5 times as much, was disturbed or is no usual block: it is
-// measured again, and told as doubtful if that does not help.
+// not count; disturbed ones are rejected (`robust_mean`). A block whose backward pass is unlikely
+// for its forward pass (`core::is_likely`) was disturbed or is no usual block: all is measured
+// again, and `core::suspicions` tells what that did not help.
 
 #include <cstdint>
 #include <functional>
@@ -39,8 +39,6 @@ struct measured_block {
   std::uint64_t stash_bytes = 0;      ///< from forward to backward, the input included
   std::uint64_t input_bytes = 0;      ///< of the boundary before it
   std::uint64_t workspace_bytes = 0;  ///< more than the stash, at the worst moment of a pass
-  bool doubtful =
-    false;  ///< backward / forward stays outside of [1, 3.5], and it is no small block
 };
 
 struct profile_options {

@@ -19,10 +19,9 @@ struct parsed {
   std::uint64_t node = 0, seed = 0, count = 1;
   bool trace = false, version = false;
   schedule_options schedule;
-  std::string profile_output;
+  profile_options profile;
   plan_options plan;
   simulate_options simulate;
-  bool dry_run = false;
 };
 
 void add_schedule(CLI::App* to, schedule_options& s) {
@@ -148,9 +147,10 @@ void add_commands(CLI::App& app, parsed& p) {
   sim->add_flag("--json", p.output.json, "as one line of JSON");
   auto* profile = app.add_subcommand("profile", "measure what each block costs on this machine");
   add_job(profile, p);
-  profile->add_option("--output,-o", p.profile_output, "write the JSON into this file");
+  profile->add_option("--output,-o", p.profile.output, "write the JSON into this file");
   profile->add_flag("--json", p.output.json, "as one line of JSON");
-  profile->add_flag("--dry-run", p.dry_run, "say what would be measured and written, and stop");
+  profile->add_flag("--dry-run", p.profile.dry_run,
+                    "say what would be measured and written, and stop");
   add_plan(app.add_subcommand("plan", "the layout that a number of nodes would get, and why"), p);
   add_simulate(app.add_subcommand("simulate", "how long a schedule would take, without running it"),
                p.simulate);
@@ -177,6 +177,14 @@ result<target> target_of(const parsed& p) {
   return out;
 }
 
+/// A command that has its own options filled in, but not yet those that many share.
+template <class Options>
+result<command> on_job(Options options, const parsed& p) {
+  options.job = p.job;
+  options.json = p.output.json;
+  return command(options);
+}
+
 result<command> command_of(const std::string& name, const parsed& p) {
   if (name == "run") return command(run_options{p.job, p.output, p.insecure});
   if (name == "supervisor") return command(supervisor_options{p.job, p.output, p.insecure});
@@ -184,14 +192,8 @@ result<command> command_of(const std::string& name, const parsed& p) {
   if (name == "digest") return command(digest_options{p.path, p.output.json});
   if (name == "validate") return command(validate_options{p.job, p.output.json});
   if (name == "sim") return command(sim_options{p.seed, p.count, p.trace, p.output.json});
-  if (name == "profile")
-    return command(profile_options{p.job, p.profile_output, p.output.json, p.dry_run});
-  if (name == "plan") {
-    auto plan = p.plan;
-    plan.job = p.job;
-    plan.json = p.output.json;
-    return command(plan);
-  }
+  if (name == "profile") return on_job(p.profile, p);
+  if (name == "plan") return on_job(p.plan, p);
   if (name == "simulate") return command(p.simulate);
   if (name == "schedule") return command(p.schedule);
   if (name == "version") return command(version_options{p.output.json});

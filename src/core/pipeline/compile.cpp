@@ -32,8 +32,6 @@ std::int64_t time_of(const stage_costs& c, operation what) {
   }
 }
 
-bool computes(operation what) { return what <= operation::recompute; }
-
 error wrong(const std::string& text) { return {errc::config, text}; }
 
 result<void> check_stage(const stage_costs& c, std::size_t s) {
@@ -126,7 +124,7 @@ private:
       double total = 0;
       auto first = p_.all_cells.size();
       for (auto k = i; k < end; ++k) {
-        if (!computes(order[k].what)) continue;
+        if (!is_compute(order[k].what)) continue;
         total += duration(costs, r, order[k]);
         task_of[index.number(r, k)] = static_cast<std::uint32_t>(p_.tasks.size());
         p_.all_cells.push_back(order[k]);
@@ -225,7 +223,7 @@ private:
     for (rank_index r = 0; r < plan.rank_count(); ++r)
       for (std::size_t i = 0; i < plan.ranks[r].size(); ++i) {
         auto& c = plan.ranks[r][i];
-        if (!computes(c.what)) continue;
+        if (!is_compute(c.what)) continue;
         auto here = index.number(r, i);
         auto name = "rank " + std::to_string(r) + ", cell \"" + text_of(c) + "\": ";
         if (index.find(c.what, c.stage, c.micro_batch) != here)

@@ -3,7 +3,7 @@
 //
 //   1F1B           warm-up p-1-r        least memory, stalls twice a turn on a slow link
 //   eager          2(p-1-r)             hides a hop of up to half a turn
-//   searched       what the hop needs   pipelines.md 1, "latency rule"
+//   searched       what the hop needs   more in flight than 2 (p-1-r) where hops are far
 //
 // Starts from p-1-r + ceil(2 (p-1-r) hop / turn), tries both sides of it for all stages together,
 // then stage by stage takes away what does not help.

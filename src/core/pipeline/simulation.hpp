@@ -5,10 +5,10 @@
 //             \    \                                  cells in order, each when its input
 //   link 0>1  [==]  [==]..latency..>                  is there; links serve one message at a time
 //
-// Reference: pipelines.md 4.2. Same input, same output: there is no running random generator, and
-// ties are settled by rank. A plan is compute-only; transfers follow from its placement. Several
-// replicas, of any depths, run side by side; a stage's gradients are reduced when the last of them
-// is there in all replicas, so that only the end of it is exposed.
+// Same input, same output: there is no running random generator, and ties are settled by rank. A
+// plan is compute-only; transfers follow from its placement. Several replicas, of any depths, run
+// side by side; a stage's gradients are reduced when the last of them is there in all replicas, so
+// that only the end of it is exposed.
 
 #include <cstdint>
 #include <span>

@@ -7,8 +7,8 @@
 //     -> the best few are cut with memory as a hard limit, and simulated if a simulator is given
 //     -> the winner, the next three, and why, as text
 //
-// Closed form of a flush (pipelines.md, T2 and T10): a stage that keeps K micro-batches in flight
-// has one through every max(slowest stage, (sum of stages + 2 (p-1) hops) / K), so
+// Closed form of a flush: a stage that keeps K micro-batches in flight has one through every
+// max(slowest stage, (sum of stages + 2 (p-1) hops) / K), so
 //
 //   span = sum of stages + 2 (p-1) hops + (micro-batches - 1) * that.
 //

@@ -98,6 +98,10 @@ result<void> check(const model_profile& profile, const profile_subject& job) {
   return {};
 }
 
+bool is_likely(double forward, double backward) {
+  return backward >= forward && backward <= 3.5 * forward;
+}
+
 std::vector<std::string> suspicions(const model_profile& profile) {
   std::vector<std::string> found;
   nanoseconds all{};
@@ -113,9 +117,10 @@ std::vector<std::string> suspicions(const model_profile& profile) {
     auto share = static_cast<double>((b.forward.value + b.backward.value).count()) /
                  static_cast<double>(std::max<std::int64_t>(1, all.count()));
     if (share < heavy_share) continue;
-    auto ratio = static_cast<double>(b.backward.value.count()) /
-                 static_cast<double>(std::max<std::int64_t>(1, b.forward.value.count()));
-    if (ratio < 1 || ratio > 3.5)
+    auto forward = static_cast<double>(std::max<std::int64_t>(1, b.forward.value.count()));
+    auto backward = static_cast<double>(b.backward.value.count());
+    auto ratio = backward / forward;
+    if (!is_likely(forward, backward))
       found.push_back(where + "backward takes " + shown(ratio) +
                       " times as long as forward, 1 to 3.5 is usual; measure it again");
     auto doubt = std::max(b.forward.confidence, b.backward.confidence);

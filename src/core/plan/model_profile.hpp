@@ -62,8 +62,12 @@ struct profile_subject {
 /// `errc::foreign`, "profile is of ..., job is ..., run `shoal profile JOB.toml` to make one".
 result<void> check(const model_profile& profile, const profile_subject& job);
 
-/// Blocks whose numbers are unlikely: backward less than once or more than 3.5 times as long as
-/// forward where the block is heavy, or a confidence interval over a tenth. Sentences.
+/// Whether a backward pass of that length goes with such a forward pass: once to 3.5 times as long.
+/// Blocks of matrix products take twice.
+bool is_likely(double forward, double backward);
+
+/// Blocks whose numbers are unlikely: by `is_likely` where the block is heavy, or a confidence
+/// interval over a tenth. Sentences.
 std::vector<std::string> suspicions(const model_profile& profile);
 
 /// Seconds that a message takes on the link: between points in a straight line, beyond the last as
