@@ -34,18 +34,18 @@ std::string refusal(const pipeline_plan& plan, const simulation_costs& costs) {
 
 TEST_CASE("one line for both ways makes messages wait for each other", "[core][pipeline]") {
   // Far enough ahead that forwards go down while backwards come up, on a link that is the limit.
-  auto plan = plan_of({.name = "1f1b-eager", .ranks = 2, .micro_batches = 8});
+  auto plan = made({.name = "1f1b-eager", .ranks = 2, .micro_batches = 8});
   auto costs = two_stages_apart(2);
   auto both = span(plan, costs);
   costs.half_duplex = true;
   CHECK(span(plan, costs) > both);
   // With nothing on the way back at the same time it does not matter.
-  auto alone = plan_of({.name = "gpipe", .ranks = 2, .micro_batches = 1});
+  auto alone = made({.name = "gpipe", .ranks = 2, .micro_batches = 1});
   CHECK(span(alone, costs) == 1 + 2 + 1 + 1 + 2 + 1);
 }
 
 TEST_CASE("a rank that must hold still while it sends computes later", "[core][pipeline]") {
-  auto plan = plan_of({.name = "gpipe", .ranks = 2, .micro_batches = 4});
+  auto plan = made({.name = "gpipe", .ranks = 2, .micro_batches = 4});
   auto costs = two_stages_apart(0.5);
   CHECK(span(plan, costs) == 1 + 0.5 + 4 + 4 + 0.5 + 1);
   costs.blocking_sends = true;  // F0 ends at 1, F1 begins at 1.5, ...: each turn takes 1.5
@@ -54,7 +54,7 @@ TEST_CASE("a rank that must hold still while it sends computes later", "[core][p
 
 TEST_CASE("ranks of one machine share its card by equal parts", "[core][pipeline]") {
   // Stages 0 and 1 of both chains... two ranks on machine 0 send to machine 1 at the same moment.
-  auto plan = plan_of({.name = "gpipe", .ranks = 2, .micro_batches = 1});
+  auto plan = made({.name = "gpipe", .ranks = 2, .micro_batches = 1});
   auto costs = two_stages_apart(2);
   costs.machines = {0, 1};
   costs.card_bytes_per_s = 1000 / (2 * unit / 1e9);
@@ -73,14 +73,14 @@ TEST_CASE("ranks of one machine share its card by equal parts", "[core][pipeline
 }
 
 TEST_CASE("a slow rank, an overhead and an overlap change the times of cells", "[core][pipeline]") {
-  auto plan = plan_of({.name = "gpipe", .ranks = 2, .micro_batches = 3});
+  auto plan = made({.name = "gpipe", .ranks = 2, .micro_batches = 3});
   auto costs = uniform(2, 1, 2);
   costs.speeds = {1, 0.5};
   CHECK(span(plan, costs) == 1 + 3 * 2 + 3 * 4 + 2);
   costs.speeds.clear();
   costs.cell_overhead_ns = ns(0.5);
   CHECK(span(plan, costs) == (3 + 1) * (1 + 2 + 1.0));
-  auto pairs = plan_of({.name = "dualpipe", .ranks = 4, .micro_batches = 8});
+  auto pairs = made({.name = "dualpipe", .ranks = 4, .micro_batches = 8});
   auto of = uniform(4, 1, 2, 0, 1, 1);
   auto apart = span(pairs, of);
   of.overlap = 0.75;
@@ -89,7 +89,7 @@ TEST_CASE("a slow rank, an overhead and an overlap change the times of cells", "
 
 TEST_CASE("jitter is the same for the same seed, slows down, and depends on the cell alone",
           "[core][pipeline]") {
-  auto plan = plan_of({.name = "1f1b", .ranks = 4, .micro_batches = 16});
+  auto plan = made({.name = "1f1b", .ranks = 4, .micro_batches = 16});
   auto costs = uniform(4, 1, 2);
   auto calm = span(plan, costs);
   costs.jitter = 0.2;
@@ -104,7 +104,7 @@ TEST_CASE("jitter is the same for the same seed, slows down, and depends on the 
 
 TEST_CASE("a recompute that waits for its gradient leaves the time before it unused",
           "[core][pipeline]") {
-  auto plan = plan_of({.name = "1f1b", .ranks = 4, .micro_batches = 8, .recompute = true});
+  auto plan = made({.name = "1f1b", .ranks = 4, .micro_batches = 8, .recompute = true});
   auto costs = uniform(4, 1, 2, 1);
   auto early = span(plan, costs);
   costs.recompute_waits = true;
@@ -112,7 +112,7 @@ TEST_CASE("a recompute that waits for its gradient leaves the time before it unu
 }
 
 TEST_CASE("gradients are exchanged beside the drain, but for the first stage", "[core][pipeline]") {
-  auto plan = plan_of({.name = "1f1b", .ranks = 2, .micro_batches = 4});
+  auto plan = made({.name = "1f1b", .ranks = 2, .micro_batches = 4});
   auto costs = uniform(2, 1, 2);
   for (auto& s : costs.stages) s.parameter_bytes = 1'000'000, s.optimizer_ns = ns(0.25);
   std::array<replica_input, 2> both{{{&plan, &costs}, {&plan, &costs}}};
@@ -135,8 +135,8 @@ TEST_CASE("gradients are exchanged beside the drain, but for the first stage", "
 }
 
 TEST_CASE("replicas of different depth end when the slower has summed", "[core][pipeline]") {
-  auto deep = plan_of({.name = "1f1b", .ranks = 2, .micro_batches = 4});
-  auto flat = plan_of({.name = "1f1b", .ranks = 1, .micro_batches = 2});
+  auto deep = made({.name = "1f1b", .ranks = 2, .micro_batches = 4});
+  auto flat = made({.name = "1f1b", .ranks = 1, .micro_batches = 2});
   auto deep_costs = uniform(2, 1, 2), flat_costs = uniform(1, 2, 4);
   deep_costs.stages[0].parameter_bytes = 1'000'000;
   deep_costs.stages[1].parameter_bytes = 3'000'000;
@@ -171,7 +171,7 @@ TEST_CASE("a link's rate follows the logarithm of the size between two points",
 
 TEST_CASE("costs that do not fit, and orders that wait for themselves, are told",
           "[core][pipeline]") {
-  auto plan = plan_of({.name = "1f1b", .ranks = 2, .micro_batches = 2});
+  auto plan = made({.name = "1f1b", .ranks = 2, .micro_batches = 2});
   CHECK_THAT(refusal(plan, uniform(3, 1, 1)), Catch::Contains("costs of 3 stages; the plan has 2"));
   auto costs = uniform(2, 1, 1);
   costs.speeds = {1};
@@ -188,7 +188,7 @@ TEST_CASE("costs that do not fit, and orders that wait for themselves, are told"
   std::swap(crossed.ranks[0][0], crossed.ranks[0][2]);  // B0 before its F0
   CHECK_FALSE(simulate(crossed, uniform(2, 1, 1)));
   // Rank 1 wants F1 first, rank 0 gives F1 only after B0.
-  auto waiting = plan_of({.name = "1f1b", .ranks = 2, .micro_batches = 2, .warm_up = {0, 0}});
+  auto waiting = made({.name = "1f1b", .ranks = 2, .micro_batches = 2, .warm_up = {0, 0}});
   waiting.ranks[1] = {{operation::forward, 1, 1},
                       {operation::backward, 1, 1},
                       {operation::forward, 1, 0},
@@ -203,7 +203,7 @@ TEST_CASE("T11: with replicated stages the slowest stage by its ranks sets the p
     for (auto r : replicas) ranks += r;
     auto at = [&](std::uint32_t m) {
       auto plan =
-        plan_of({.name = "pipedream", .ranks = ranks, .micro_batches = m, .replicas = replicas});
+        made({.name = "pipedream", .ranks = ranks, .micro_batches = m, .replicas = replicas});
       simulation_costs costs;
       for (auto b : both)
         costs.stages.push_back({.forward_ns = ns(b / 3), .backward_ns = ns(2 * b / 3)});

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/pipeline/simulation.hpp"
-#include "core/schedule/make_plan.hpp"
+#include "unit/core/schedule/made.hpp"
 
 namespace shoal::core {
 
@@ -26,13 +26,6 @@ inline simulation_costs uniform(std::size_t stages, double f, double b, double r
   return c;
 }
 
-inline pipeline_plan plan_of(const plan_options& options) {
-  auto p = make_plan(options);
-  INFO((p ? "" : p.error().text));
-  REQUIRE(p);
-  return *p;
-}
-
 inline simulation run_of(const pipeline_plan& plan, const simulation_costs& costs) {
   auto s = simulate(plan, costs);
   INFO((s ? "" : s.error().text));
@@ -41,7 +34,7 @@ inline simulation run_of(const pipeline_plan& plan, const simulation_costs& cost
 }
 
 inline double span_of(const plan_options& options, const simulation_costs& costs) {
-  return static_cast<double>(run_of(plan_of(options), costs).makespan_ns) / unit;
+  return static_cast<double>(run_of(made(options), costs).makespan_ns) / unit;
 }
 
 }  // namespace shoal::core

@@ -11,7 +11,7 @@ simulation two_ranks() {
   auto costs = uniform(2, 1, 2);
   costs.timeline = true;
   costs.stages[1].input_bytes = 1000;
-  return run_of(plan_of({.name = "1f1b", .ranks = 2, .micro_batches = 2}), costs);
+  return run_of(made({.name = "1f1b", .ranks = 2, .micro_batches = 2}), costs);
 }
 
 std::size_t count(const std::string& text, const std::string& what) {

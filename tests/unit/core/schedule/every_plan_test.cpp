@@ -8,20 +8,14 @@
 
 #include "base/rng.hpp"
 #include "core/schedule/lower.hpp"
-#include "core/schedule/make_plan.hpp"
 #include "core/schedule/plan_hash.hpp"
 #include "core/schedule/text.hpp"
+#include "unit/core/schedule/made.hpp"
 
 using namespace shoal;
 using namespace shoal::core;
 
 namespace {
-
-pipeline_plan made(const plan_options& options) {
-  auto plan = make_plan(options);
-  if (!plan) FAIL(plan.error().text);
-  return *plan;
-}
 
 void check_legal(const plan_options& options, const pipeline_plan& plan) {
   CAPTURE(options.name, options.ranks, options.chunks, options.micro_batches, options.batches,

@@ -4,20 +4,14 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "core/schedule/make_plan.hpp"
 #include "core/schedule/plan_hash.hpp"
 #include "core/schedule/text.hpp"
+#include "unit/core/schedule/made.hpp"
 
 using namespace shoal;
 using namespace shoal::core;
 
 namespace {
-
-pipeline_plan made(const plan_options& options) {
-  auto plan = make_plan(options);
-  if (!plan) FAIL(plan.error().text);
-  return *plan;
-}
 
 std::string refused(const plan_options& options) {
   auto plan = make_plan(options);

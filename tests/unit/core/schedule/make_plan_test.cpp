@@ -5,17 +5,12 @@
 #include <catch2/catch.hpp>
 
 #include "core/schedule/text.hpp"
+#include "unit/core/schedule/made.hpp"
 
 using namespace shoal;
 using namespace shoal::core;
 
 namespace {
-
-pipeline_plan made(const plan_options& options) {
-  auto plan = make_plan(options);
-  if (!plan) FAIL(plan.error().text);
-  return *plan;
-}
 
 std::uint64_t makespan(const pipeline_plan& plan, const cell_costs& costs = {}) {
   cell_index index(plan);

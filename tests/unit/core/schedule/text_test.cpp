@@ -5,20 +5,14 @@
 
 #include "base/rng.hpp"
 #include "core/schedule/lower.hpp"
-#include "core/schedule/make_plan.hpp"
 #include "core/schedule/plan_hash.hpp"
 #include "core/schedule/validate_plan.hpp"
+#include "unit/core/schedule/made.hpp"
 
 using namespace shoal;
 using namespace shoal::core;
 
 namespace {
-
-pipeline_plan made(const plan_options& options) {
-  auto plan = make_plan(options);
-  if (!plan) FAIL(plan.error().text);
-  return *plan;
-}
 
 std::string cell_error(std::string_view text) {
   auto cells = parse_cells(text);
