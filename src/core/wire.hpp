@@ -39,7 +39,7 @@ constexpr std::size_t message_bytes_max = 256 * 1024;
 /// The largest value of each enum that travels.
 constexpr decision last_of(decision) { return decision::abort; }
 constexpr activity last_of(activity) { return activity::starting; }
-constexpr stage_order last_of(stage_order) { return stage_order::gpipe; }
+constexpr stage_order last_of(stage_order) { return stage_order::varuna; }
 
 /// Appends values to a string.
 class wire_writer {

@@ -55,7 +55,7 @@ void checker::committed(view_id view, step_id step, const core::layout& shape,
       auto where = "view " + text(view) + " is committed, but node " + text(s.node);
       if (found->second.applied != step)
         fail(where + " is at step " + text(found->second.applied) + ", not " + text(step));
-      for (auto b = s.blocks.begin; b < s.blocks.end; ++b) {
+      for (auto b : s.blocks.all()) {
         auto held = found->second.blocks.find(b);
         if (held == found->second.blocks.end())
           fail(where + " lacks block " + std::to_string(b));

@@ -34,15 +34,23 @@ node_id fake_runner::node_at(int place) const {
   return {};
 }
 
-index_range fake_runner::blocks() const {
+const core::block_runs& fake_runner::blocks() const {
   return plan_.shape.replicas[at_.replica].stages[at_.stage].blocks;
 }
 index_range fake_runner::micro_batches() const {
   return plan_.shape.replicas[at_.replica].micro_batches;
 }
-bool fake_runner::is_last() const {
-  return at_.stage + 1 == plan_.shape.replicas[at_.replica].stages.size();
+index_range fake_runner::chunk_of(block_index block) const {
+  for (auto chunk : blocks().chunks())
+    if (chunk.contains(block)) return chunk;
+  world_.check.fail("node " + std::to_string(self_.node.value) + " gets something for block " +
+                    std::to_string(block) + ", which it does not hold");
+  return {};
 }
+node_id fake_runner::holder_here(block_index block) const {
+  return core::holders_of(plan_.shape, block)[at_.replica];
+}
+bool fake_runner::is_last(index_range chunk) const { return chunk.end == world_.block_count; }
 
 core::runner_progress fake_runner::progress() const {
   return {plan_.view, state_.applied.next(), backward_done_};
@@ -88,49 +96,45 @@ void fake_runner::start_round() {
   backward_done_ = 0;
   reported_ = state_.has_sums = false;
   if (closing()) return work(some(1ms, 5ms), [this] { report(); });
-  for (auto b = blocks().begin; b < blocks().end; ++b) own_[b] = {};
+  for (auto b : blocks().all()) own_[b] = {};
   if (at_.stage == 0)
     for (auto g = micro_batches().begin; g < micro_batches().end; ++g)
-      run_forward(g, input_of(state_.applied.next(), g));
+      run_forward(chunk_of(0), g, input_of(state_.applied.next(), g));
   auto early = std::exchange(early_, {});
   for (auto& [from, f] : early) arrived(from, f);
 }
 
-void fake_runner::run_forward(micro_batch_index g, std::uint64_t activation) {
-  work(some(1ms, 20ms), [this, g, activation]() mutable {
-    auto& inputs = inputs_[g];
-    for (auto b = blocks().begin; b < blocks().end; ++b) {
-      inputs.push_back(activation);
+void fake_runner::run_forward(index_range chunk, micro_batch_index g, std::uint64_t activation) {
+  work(some(1ms, 20ms), [this, chunk, g, activation]() mutable {
+    for (auto b = chunk.begin; b < chunk.end; ++b) {
+      inputs_[{b, g}] = activation;
       activation = forward(activation, state_.blocks[b]);
     }
-    if (is_last()) {
+    if (is_last(chunk)) {
       losses_[g] = loss_of(activation);
-      return run_backward(g, loss_gradient(activation));
+      return run_backward(chunk, g, loss_gradient(activation));
     }
-    auto next = plan_.shape.replicas[at_.replica].stages[at_.stage + 1].node;
     world_.send(
-      place_of(next),
-      {frame::kind::activation, plan_.view, state_.applied.next(), blocks().end, g, activation, 0},
+      place_of(holder_here(chunk.end)),
+      {frame::kind::activation, plan_.view, state_.applied.next(), chunk.end, g, activation, 0},
       0ns);
   });
 }
 
-void fake_runner::run_backward(micro_batch_index g, std::uint64_t from_right) {
-  work(some(1ms, 30ms), [this, g, from_right]() mutable {
-    for (auto b = blocks().end; b-- > blocks().begin;) {
+void fake_runner::run_backward(index_range chunk, micro_batch_index g, std::uint64_t from_right) {
+  work(some(1ms, 30ms), [this, chunk, g, from_right]() mutable {
+    for (auto b = chunk.end; b-- > chunk.begin;) {
       auto weights = state_.blocks[b];
-      own_[b].sum += gradient(from_right, inputs_[g][b - blocks().begin], weights);
+      own_[b].sum += gradient(from_right, inputs_[{b, g}], weights);
       own_[b].counts += counted_once(g);
       from_right = backward(from_right, weights);
     }
-    if (at_.stage > 0) {
-      auto left = plan_.shape.replicas[at_.replica].stages[at_.stage - 1].node;
-      world_.send(place_of(left),
-                  {frame::kind::gradient, plan_.view, state_.applied.next(), blocks().begin, g,
+    if (chunk.begin > 0)
+      world_.send(place_of(holder_here(chunk.begin - 1)),
+                  {frame::kind::gradient, plan_.view, state_.applied.next(), chunk.begin - 1, g,
                    from_right, 0},
                   0ns);
-    }
-    if (++backward_done_ == micro_batches().size()) own_sums_done();
+    if (++backward_done_ == micro_batches().size() * blocks().chunks().size()) own_sums_done();
   });
 }
 
@@ -148,8 +152,8 @@ void fake_runner::own_sums_done() {
 }
 
 void fake_runner::totals_when_all_there() {
-  if (reported_ || backward_done_ != micro_batches().size()) return;
-  for (auto b = blocks().begin; b < blocks().end; ++b)
+  if (reported_ || backward_done_ != micro_batches().size() * blocks().chunks().size()) return;
+  for (auto b : blocks().all())
     if (partials_[b].size() != plan_.shape.replicas.size()) return;
   reported_ = true;
   work(some(100us, 2ms), [this] {
@@ -171,17 +175,17 @@ void fake_runner::report() {
   made.view = plan_.view;
   made.step = state_.applied.next();
   made.at = at_;
-  for (auto b = blocks().begin; b < blocks().end; ++b)
+  for (auto b : blocks().all())
     made.blocks.push_back(
       {b, state_.blocks[b], closing() ? 0 : squared_norm_of(totals_[b]), 900, 2000});
-  if (is_last()) {
+  if (auto last = blocks().chunks().back(); is_last(last)) {
     for (auto [g, loss] : losses_) made.losses.push_back({g, loss});
     if (core::validates_after(world_.job, state_.applied.value)) {
       auto share = core::validation_share(world_.job.validation.micro_batches, at_.replica,
                                           static_cast<std::uint32_t>(plan_.shape.replicas.size()));
       for (auto g = share.begin; g < share.end; ++g)
         made.validation_losses.push_back(
-          {g, validation_loss_of(g, state_.blocks[blocks().end - 1])});
+          {g, validation_loss_of(g, state_.blocks[last.end - 1])});
     }
   }
   world_.tell(core::runner_reported{std::move(made)});
@@ -219,7 +223,7 @@ void fake_runner::apply(const core::verdict& word) {
 void fake_runner::snapshot() {
   core::runner_snapshot made{plan_.view, state_.applied, {}};
   auto replicas = static_cast<std::uint32_t>(plan_.shape.replicas.size());
-  for (auto b = blocks().begin; b < blocks().end; ++b)
+  for (auto b : blocks().all())
     if (core::writer_of(b, replicas) == at_.replica)
       made.blocks.push_back({b, state_.blocks[b], {}});
   if (!made.blocks.empty()) world_.tell(std::move(made));
@@ -242,9 +246,9 @@ void fake_runner::arrived(int from, const frame& f) {
   if (f.step != state_.applied.next()) return;
   switch (f.what) {
     case frame::kind::activation:
-      return run_forward(f.part, f.value);
+      return run_forward(chunk_of(f.block), f.part, f.value);
     case frame::kind::gradient:
-      return run_backward(f.part, f.value);
+      return run_backward(chunk_of(f.block), f.part, f.value);
     case frame::kind::partial:
       partials_[f.block][f.part] = {f.value, f.counts};
       return totals_when_all_there();

@@ -30,7 +30,7 @@ struct frame {
   kind what = kind::activation;
   view_id view;
   step_id step;
-  std::uint32_t block = 0;  ///< activation: the receiver's first; gradient: the sender's first
+  std::uint32_t block = 0;  ///< of the receiving chunk: activation, its first; gradient, its last
   std::uint32_t part = 0;   ///< micro-batch, or the sender's replica for partials
   std::uint64_t value = 0;
   std::uint64_t counts = 0;  ///< partial: which micro-batches are in it
@@ -91,8 +91,8 @@ private:
 
   // training
   void start_round();
-  void run_forward(micro_batch_index g, std::uint64_t activation);
-  void run_backward(micro_batch_index g, std::uint64_t from_right);
+  void run_forward(core::index_range chunk, micro_batch_index g, std::uint64_t activation);
+  void run_backward(core::index_range chunk, micro_batch_index g, std::uint64_t from_right);
   void own_sums_done();
   void totals_when_all_there();
   void report();
@@ -104,9 +104,12 @@ private:
   nanoseconds some(nanoseconds least, nanoseconds most);
   int place_of(node_id node) const;
   node_id node_at(int place) const;
-  core::index_range blocks() const;
+  const core::block_runs& blocks() const;
   core::index_range micro_batches() const;
-  bool is_last() const;
+  core::index_range chunk_of(block_index block) const;
+  /// Of this replica.
+  node_id holder_here(block_index block) const;
+  bool is_last(core::index_range chunk) const;
   bool closing() const { return state_.applied.value >= world_.job.training.steps; }
 
   runner_world world_;
@@ -124,9 +127,9 @@ private:
   std::vector<std::pair<int, frame>> requests_;  // of a view that we have not been told of
 
   std::vector<std::pair<int, frame>> early_;  // of this view, but we are not there yet
-  std::map<micro_batch_index, std::vector<std::uint64_t>> inputs_;  // by block of the stage
+  std::map<std::pair<block_index, micro_batch_index>, std::uint64_t> inputs_;  // of blocks
   std::map<micro_batch_index, double> losses_;
-  std::uint32_t backward_done_ = 0;
+  std::uint32_t backward_done_ = 0;  // over all chunks
   std::map<block_index, partial> own_;
   block_sums partials_;
   std::map<block_index, std::uint64_t> totals_;

@@ -38,7 +38,7 @@ void fake_runner::fetch_missing() {
     lacking_.insert(m.block);
   }
   if (placed_)
-    for (auto b = blocks().begin; b < blocks().end; ++b)
+    for (auto b : blocks().all())
       if (!state_.blocks.contains(b) && !lacking_.contains(b))
         return world_.check.fail("node " + std::to_string(self_.node.value) + " lacks block " +
                                  std::to_string(b) + ", and is told no source");

@@ -165,8 +165,13 @@ planner make_random_planner(std::uint64_t seed, const luck& draw) {
         draw.depth_min + static_cast<std::uint32_t>(random.below(depth_max - draw.depth_min + 1));
       replica chain;
       chain.micro_batches = shares[r];
-      for (auto blocks : cut(random, block_count, depth))
-        chain.stages.push_back({nodes[--left].node, blocks});
+      auto chunks = 1 + static_cast<std::uint32_t>(random.below(block_count / depth));
+      auto parts = cut(random, block_count, depth * chunks);
+      for (std::uint32_t s = 0; s < depth; ++s) {
+        std::vector<index_range> mine;
+        for (std::uint32_t c = 0; c < chunks; ++c) mine.push_back(parts[c * depth + s]);
+        chain.stages.push_back({nodes[--left].node, block_runs(std::move(mine))});
+      }
       made.shape.replicas.push_back(std::move(chain));
     }
     while (left > 0) made.spares.push_back(nodes[--left].node);

@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t version_read = 2;
-constexpr int ledger_depth = 7;  // ledger, shape, replica, its stages, stage, range
+constexpr std::uint64_t version_read = 3;
+constexpr int ledger_depth = 8;  // ledger, shape, replica, its stages, stage, its blocks, range
 constexpr std::size_t distrusted_max = std::size_t{core::node_count_max} * core::block_count_max;
 
 error damaged(std::string text) { return {errc::damaged, std::move(text)}; }
@@ -29,14 +29,35 @@ result<T> small_number_of(const json& object, const char* key) {
 
 json text_of_range(core::index_range range) { return json::array({range.begin, range.end}); }
 
-result<core::index_range> read_range(const json& object, const char* key) {
-  TRY(const auto ends, list_of(object, key, 2));
+result<core::index_range> range_of(const json& ends, const char* key) {
   auto fits = [](const json& end) {
     return end.is_number_unsigned() && end.get<std::uint64_t>() <= UINT32_MAX;
   };
-  if (ends.size() != 2 || !fits(ends[0]) || !fits(ends[1]))
+  if (!ends.is_array() || ends.size() != 2 || !fits(ends[0]) || !fits(ends[1]))
     return damaged("\"" + std::string(key) + "\" is not a pair of numbers");
   return core::index_range{ends[0].get<std::uint32_t>(), ends[1].get<std::uint32_t>()};
+}
+
+result<core::index_range> read_range(const json& object, const char* key) {
+  TRY(const auto ends, list_of(object, key, 2));
+  return range_of(ends, key);
+}
+
+/// A run of blocks for each chunk.
+json encode_blocks(const core::block_runs& blocks) {
+  auto chunks = json::array();
+  for (auto chunk : blocks.chunks()) chunks.push_back(text_of_range(chunk));
+  return chunks;
+}
+
+result<core::block_runs> read_blocks(const json& object, const char* key) {
+  TRY(const auto list, list_of(object, key, core::block_count_max));
+  std::vector<core::index_range> chunks;
+  for (auto& entry : list) {
+    TRY(const auto chunk, range_of(entry, key));
+    chunks.push_back(chunk);
+  }
+  return core::block_runs(std::move(chunks));
 }
 
 json encode_layout(const core::layout& shape) {
@@ -44,9 +65,10 @@ json encode_layout(const core::layout& shape) {
   for (auto& replica : shape.replicas) {
     auto stages = json::array();
     for (auto& stage : replica.stages)
-      stages.push_back({{"node", stage.node.value}, {"blocks", text_of_range(stage.blocks)}});
-    replicas.push_back(
-      {{"stages", std::move(stages)}, {"micro_batches", text_of_range(replica.micro_batches)}});
+      stages.push_back({{"node", stage.node.value}, {"blocks", encode_blocks(stage.blocks)}});
+    replicas.push_back({{"stages", std::move(stages)},
+                        {"micro_batches", text_of_range(replica.micro_batches)},
+                        {"ahead", replica.ahead}});
   }
   return replicas;
 }
@@ -55,7 +77,7 @@ result<core::layout> read_layout(const json& object, const char* key) {
   core::layout shape;
   TRY(const auto replicas, list_of(object, key, core::node_count_max));
   for (auto& entry : replicas) {
-    TRY_VOID(check_keys(entry, {"stages", "micro_batches"}));
+    TRY_VOID(check_keys(entry, {"stages", "micro_batches", "ahead"}));
     core::replica replica;
     TRY(replica.micro_batches, read_range(entry, "micro_batches"));
     TRY(const auto stages, list_of(entry, "stages", core::block_count_max));
@@ -63,15 +85,21 @@ result<core::layout> read_layout(const json& object, const char* key) {
       TRY_VOID(check_keys(of, {"node", "blocks"}));
       core::stage stage;
       TRY(stage.node.value, number_of(of, "node"));
-      TRY(stage.blocks, read_range(of, "blocks"));
-      replica.stages.push_back(stage);
+      TRY(stage.blocks, read_blocks(of, "blocks"));
+      replica.stages.push_back(std::move(stage));
+    }
+    TRY(const auto ahead, list_of(entry, "ahead", core::node_count_max));
+    for (auto& count : ahead) {
+      if (!count.is_number_unsigned() || count.get<std::uint64_t>() > UINT32_MAX)
+        return damaged("\"ahead\" is not a list of numbers of micro-batches");
+      replica.ahead.push_back(count.get<std::uint32_t>());
     }
     shape.replicas.push_back(std::move(replica));
   }
   if (shape.replicas.empty()) return shape;
   // How many blocks and micro-batches the job has is not known here: its own ends say it.
   const auto& last = shape.replicas.back();
-  const auto block_count = last.stages.empty() ? 0 : last.stages.back().blocks.end;
+  const auto block_count = core::block_count_of(last);
   if (block_count > core::block_count_max || last.micro_batches.end > core::micro_batch_count_max)
     return damaged("\"shape\" has too many blocks or micro-batches");
   TRY_VOID(core::check(shape, block_count, last.micro_batches.end, errc::damaged));
@@ -152,7 +180,7 @@ result<core::ledger_state> decode_ledger(std::string_view text) {
   TRY(const auto version, number_of(object, "version"));
   if (version != version_read)
     return error{errc::foreign, "the ledger is of version " + std::to_string(version) +
-                                  "; this program reads version 2"};
+                                  "; this program reads version " + std::to_string(version_read)};
   TRY_VOID(check_keys(object, {"version", "job", "term", "next_node", "highest", "running", "shape",
                                "order", "members", "distrusted"}));
   core::ledger_state state;

@@ -160,8 +160,7 @@ private:
       plan.roll_forward = input_.line.roll_forward;
     place at;
     if (!find_place(input_.shape, node, at)) return plan;
-    auto blocks = input_.shape.replicas[at.replica].stages[at.stage].blocks;
-    for (auto block = blocks.begin; block < blocks.end; ++block) {
+    for (auto block : input_.shape.replicas[at.replica].stages[at.stage].blocks.all()) {
       auto& holders = input_.line.holders[block];
       if (std::ranges::find(holders, node) == holders.end())
         plan.missing.push_back({block, in_order(node, holders)});

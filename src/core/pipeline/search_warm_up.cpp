@@ -59,6 +59,7 @@ private:
     // A stage that runs further ahead than the one before would wait for it for ever.
     for (rank_index r = 1; r < ranks_; ++r) w[r] = std::min(w[r], w[r - 1]);
     if (std::find(seen_.begin(), seen_.end(), w) != seen_.end()) return {};
+    if (options_.tries_max != 0 && tried_ == options_.tries_max) return {};
     seen_.push_back(w);
     TRY(auto plan, make_plan({.name = "1f1b",
                               .ranks = ranks_,

@@ -19,6 +19,7 @@ struct warm_up_options {
   std::uint32_t micro_batches = 1;
   bool recompute = false;  ///< R before each B but on the last stage, as early as can be
   std::vector<std::uint32_t> live_max;  ///< micro-batches each rank can hold; empty: any
+  std::uint32_t tries_max = 0;          ///< simulations; the best so far then wins. 0: no limit
 };
 
 struct searched_schedule {

@@ -19,14 +19,18 @@ struct memory_use {
   std::uint32_t slot_count = 0;
 };
 
-memory_use memory_of(const price_list& prices, stage_index stage_count, index_range micro_batches) {
+memory_use memory_of(const price_list& prices, const chain& replica) {
   memory_use use;
-  schedule_options options{.name = prices.job.parallelism.schedule,
-                           .stage_count = stage_count,
-                           .micro_batches = micro_batches};
-  for (stage_index s = 0; s < stage_count; ++s)
+  schedule_options options{.name = to_string(prices.order),
+                           .stage_count = replica.stages(),
+                           .micro_batches = replica.micro_batches,
+                           .recompute = true,
+                           .chunks = chunks_of(prices, replica.stages())};
+  // The least that the order needs: what is ahead of it is fitted to the memory that is left.
+  if (prices.order == stage_order::varuna) options.ahead.assign(replica.stages(), 0);
+  for (stage_index s = 0; s < replica.stages(); ++s)
     use.stash_counts.push_back(stash_peak_of(options, s).value());
-  use.slot_count = accumulate(prices.tree, micro_batches).slot_count;
+  use.slot_count = accumulate(prices.tree, replica.micro_batches).slot_count;
   return use;
 }
 
@@ -44,49 +48,83 @@ bool alike(const chain& a, const chain& b) {
 }
 
 std::optional<std::vector<index_range>> cut(const price_list& prices, const chain& replica) {
-  auto stage_count = static_cast<stage_index>(replica.workers.size());
+  auto stages = replica.stages();
+  auto chunks = chunks_of(prices, stages), parts = stages * chunks;
   memory_use use;
   bool limited = has_limits(replica);
-  if (limited) use = memory_of(prices, stage_count, replica.micro_batches);
-  return cut_blocks(prices.cost.block_count(), stage_count, [&](stage_index s, index_range blocks) {
-    auto& host = replica.workers[s];
-    bool is_last = s + 1 == stage_count;
-    if (limited && prices.cost.needed_bytes(blocks, use.stash_counts[s], use.slot_count, is_last) >
-                     host.memory_bytes)
-      return std::numeric_limits<double>::infinity();
+  if (limited) use = memory_of(prices, replica);
+  return cut_blocks(prices.cost.block_count(), parts, [&](stage_index part, index_range blocks) {
+    auto& host = replica.workers[part % stages];
+    bool is_last = part + 1 == parts;
+    if (limited) {
+      // With several chunks each may take its share; `fits` looks at their sum.
+      auto passes = (use.stash_counts[part % stages] + chunks - 1) / chunks;
+      auto needed = prices.cost.needed_bytes(blocks, passes, use.slot_count, is_last);
+      if (process_reserve_bytes + (needed - process_reserve_bytes) * chunks > host.memory_bytes)
+        return std::numeric_limits<double>::infinity();
+    }
     return prices.cost.seconds(blocks, is_last) / host.speed;
   });
 }
 
+/// Micro-batches between the first stage's forward and backward passes, at most.
+double in_flight_max(stage_order order, double stages, double chunks) {
+  switch (order) {
+    case stage_order::eager:
+      return 2 * stages - 1;
+    case stage_order::interleaved:
+      return chunks > 1 ? (stages * (chunks + 1) - 1) / chunks : stages;
+    case stage_order::gpipe:
+    case stage_order::searched:
+    case stage_order::varuna:
+      return std::numeric_limits<double>::infinity();
+    default:
+      return stages;
+  }
+}
+
 /// How a cut chain moves: its slowest stage, and the way through.
 void set_pace(const price_list& prices, chain& replica) {
-  auto stage_count = static_cast<stage_index>(replica.workers.size());
-  auto& schedule = prices.job.parallelism.schedule;
-  replica.slowest_s = replica.fill_s = 0;
+  auto stages = replica.stages();
+  auto parts = static_cast<stage_index>(replica.blocks.size());
+  replica.fill_s = 0;
+  struct load {
+    double forward = 0, whole = 0, link = 0;
+  };
+  std::vector<load> loads(stages);  // a micro-batch, of each worker and of the link into it
   double hop = 0;
-  for (stage_index s = 0; s < stage_count; ++s) {
-    auto time =
-      prices.cost.seconds(replica.blocks[s], s + 1 == stage_count) / replica.workers[s].speed;
-    replica.slowest_s = std::max(replica.slowest_s, time);
-    if (s == 0) continue;
-    auto transfer = prices.cost.transfer_seconds(replica.blocks[s].begin);
-    // GPipe's phases load one direction of the link each, the others both at once.
-    auto forward = prices.cost.forward_seconds(replica.blocks[s]) / replica.workers[s].speed;
-    auto apart = std::max(forward, transfer) + std::max(time - forward, transfer);
-    replica.slowest_s = std::max(replica.slowest_s, schedule == "gpipe" ? apart : transfer);
+  for (stage_index part = 0; part < parts; ++part) {
+    auto& host = loads[part % stages];
+    auto speed = replica.workers[part % stages].speed;
+    host.whole += prices.cost.seconds(replica.blocks[part], part + 1 == parts) / speed;
+    host.forward += prices.cost.forward_seconds(replica.blocks[part]) / speed;
+    if (part == 0) continue;
+    auto transfer = prices.cost.transfer_seconds(replica.blocks[part].begin);
+    host.link += transfer;
     replica.fill_s += 2 * (transfer + prices.cost.latency_seconds());
     hop = std::max(hop, transfer + prices.cost.latency_seconds());
   }
+  replica.slowest_s = 0;
+  double compute_s = 0;
+  for (auto& l : loads) {
+    compute_s = std::max(compute_s, l.whole);
+    // GPipe's phases load one direction of the link each, the others both at once.
+    auto apart = std::max(l.forward, l.link) + std::max(l.whole - l.forward, l.link);
+    auto both = std::max(l.whole, l.link);
+    replica.slowest_s =
+      std::max(replica.slowest_s, prices.order == stage_order::gpipe ? apart : both);
+  }
   // A micro-batch is on its way through all stages and back while as many as the first stage holds
-  // run: with few of them in flight and far hops, that is what a turn takes. GPipe holds all.
-  if (schedule == "gpipe") return;
-  auto in_flight = schedule == "1f1b" ? stage_count : 2 * stage_count - 1;
-  auto way_s = stage_count * replica.slowest_s + 2 * hop * (stage_count - 1);
+  // run: with few of them in flight and far hops, that is what a turn takes.
+  auto way_s = stages * compute_s + 2 * hop * (parts - 1);
+  auto in_flight = in_flight_max(prices.order, stages, static_cast<double>(parts) / stages);
   replica.slowest_s = std::max(replica.slowest_s, way_s / in_flight);
 }
 
+/// Several chunks fill the pipeline a chunk's time a stage.
 pace pace_of(const chain& replica) {
-  return {replica.slowest_s, static_cast<double>(replica.workers.size() - 1), replica.fill_s};
+  auto chunks = static_cast<double>(replica.blocks.size()) / replica.stages();
+  return {replica.slowest_s, (replica.stages() - 1) / chunks, replica.fill_s};
 }
 
 /// Steps that a loss undoes where a block has no second holder: half of what lies between two
@@ -142,6 +180,18 @@ bool share_micro_batches(const price_list& prices, candidate& c) {
 
 }  // namespace
 
+std::vector<index_range> chain::chunks_of(stage_index s) const {
+  std::vector<index_range> mine;
+  for (auto part = s; part < blocks.size(); part += stages()) mine.push_back(blocks[part]);
+  return mine;
+}
+
+std::uint32_t chunks_of(const price_list& prices, stage_index stages) {
+  if (prices.order != stage_order::interleaved || stages == 1) return 1;
+  auto wanted = prices.job.parallelism.chunks == 0 ? 2 : prices.job.parallelism.chunks;
+  return std::clamp(prices.cost.block_count() / stages, 1u, wanted);
+}
+
 std::size_t candidate::worker_count() const {
   std::size_t count = 0;
   for (auto& replica : chains) count += replica.workers.size();
@@ -153,8 +203,8 @@ layout candidate::shape() const {
   for (auto& replica : chains) {
     auto& one = made.replicas.emplace_back();
     one.micro_batches = replica.micro_batches;
-    for (std::size_t s = 0; s < replica.workers.size(); ++s)
-      one.stages.push_back({replica.workers[s].node, replica.blocks[s]});
+    for (stage_index s = 0; s < replica.stages(); ++s)
+      one.stages.push_back({replica.workers[s].node, block_runs(replica.chunks_of(s))});
   }
   return made;
 }
@@ -197,7 +247,8 @@ double least_seconds(const price_list& prices, const std::vector<std::vector<wor
   for (auto& workers : chains) {
     double speed = 0;
     for (auto& w : workers) speed += w.speed;
-    turns += static_cast<double>(workers.size() - 1);
+    auto stages = static_cast<stage_index>(workers.size());
+    turns += (stages - 1.0) / chunks_of(prices, stages);
     turns_per_s += speed / blocks_s;
   }
   // Whoever has all blocks alone exchanges all gradients.
@@ -214,12 +265,11 @@ void reprice(const price_list& prices, candidate& c) {
 }
 
 std::vector<std::uint64_t> needed_bytes(const price_list& prices, const chain& replica) {
-  auto stage_count = static_cast<stage_index>(replica.workers.size());
-  auto use = memory_of(prices, stage_count, replica.micro_batches);
+  auto use = memory_of(prices, replica);
   std::vector<std::uint64_t> bytes;
-  for (stage_index s = 0; s < stage_count; ++s)
-    bytes.push_back(prices.cost.needed_bytes(replica.blocks[s], use.stash_counts[s], use.slot_count,
-                                             s + 1 == stage_count));
+  for (stage_index s = 0; s < replica.stages(); ++s)
+    bytes.push_back(prices.cost.needed_bytes(replica.chunks_of(s), use.stash_counts[s],
+                                             use.slot_count, s + 1 == replica.stages()));
   return bytes;
 }
 

@@ -18,13 +18,16 @@ struct worker {
   friend bool operator==(const worker&, const worker&) = default;
 };
 
-/// One replica of a candidate.
+/// One replica of a candidate. Worker s has parts s, s + stages, s + 2 stages, ... of the chain.
 struct chain {
   std::vector<worker> workers;      ///< by stage
-  std::vector<index_range> blocks;  ///< by stage
+  std::vector<index_range> blocks;  ///< by part of the chain
   index_range micro_batches;
   double slowest_s = 0;  ///< the longest stage, or the link when that is slower, a micro-batch
   double fill_s = 0;     ///< the way through all links and back
+
+  stage_index stages() const { return static_cast<stage_index>(workers.size()); }
+  std::vector<index_range> chunks_of(stage_index s) const;
 };
 
 struct candidate {
@@ -35,9 +38,10 @@ struct candidate {
   std::uint64_t moved_bytes = 0;
 
   std::size_t worker_count() const;
+  /// Without order and `ahead`.
+  layout shape() const;
   bool is_redundant() const { return chains.size() > 1; }
   double cost_s() const { return step_s + redo_s; }
-  layout shape() const;
 };
 
 /// What a job says about prices.
@@ -45,6 +49,7 @@ struct price_list {
   const costs& cost;
   const job_options& job;
   reduction_tree tree;
+  stage_order order = stage_order_of(job.parallelism.schedule);  ///< never as_job
 };
 
 /// Cuts blocks and micro-batches for chains of given workers: blocks so that the slowest stage is
@@ -58,6 +63,9 @@ double least_seconds(const price_list& prices, const std::vector<std::vector<wor
 
 /// Sets slowest_s, fill_s and the prices of the whole from the rest.
 void reprice(const price_list& prices, candidate& c);
+
+/// How many chunks the job's order gives the stages of a chain of so many: 1 unless interleaved.
+std::uint32_t chunks_of(const price_list& prices, stage_index stages);
 
 /// Bytes that each stage of the chain needs.
 std::vector<std::uint64_t> needed_bytes(const price_list& prices, const chain& replica);

@@ -13,31 +13,38 @@ struct stage_sums {
   std::uint64_t parameter_bytes = 0;
   std::uint64_t state_bytes = 0;
   std::uint64_t stash_bytes = 0;     // of one micro-batch, complete
-  std::uint64_t boundary_bytes = 0;  // of one micro-batch, the stage's input
+  std::uint64_t boundary_bytes = 0;  // of one micro-batch, the inputs of all chunks
+  std::uint64_t chunks = 0;
 };
 
+/// `stash_count` passes are spread over the chunks as evenly as can be.
 std::uint64_t bytes_of(const stage_sums& sums, std::uint32_t stash_count, std::uint32_t slot_count,
                        bool recompute) {
   // Weights, the gradient of the micro-batch at hand, the partial sums.
   auto weights = sums.parameter_bytes * (2 + std::uint64_t{slot_count});
-  // With recompute only inputs wait, and one micro-batch is complete while it runs backward.
-  auto stash = recompute ? stash_count * sums.boundary_bytes + sums.stash_bytes
-                         : stash_count * sums.stash_bytes;
+  auto of_passes = [&](std::uint64_t bytes) {
+    return (stash_count * bytes + sums.chunks - 1) / sums.chunks;
+  };
+  // With recompute only inputs wait, and one pass is complete while it runs backward.
+  auto stash = recompute ? of_passes(sums.boundary_bytes) +
+                             (sums.stash_bytes + sums.chunks - 1) / sums.chunks
+                         : of_passes(sums.stash_bytes);
   return process_reserve_bytes + weights + sums.state_bytes + stash;
 }
 
 }  // namespace
 
-std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks,
+std::uint64_t stage_bytes(const plan_profile& profile, const block_runs& blocks,
                           std::uint32_t stash_count, std::uint32_t slot_count, bool recompute) {
-  SHOAL_ASSERT(blocks.begin < blocks.end && blocks.end <= profile.blocks.size());
-  stage_sums sums;
-  for (auto b = blocks.begin; b < blocks.end; ++b) {
-    sums.parameter_bytes += profile.blocks[b].parameter_bytes;
-    sums.state_bytes += profile.blocks[b].state_bytes;
-    sums.stash_bytes += profile.blocks[b].stash_bytes;
+  stage_sums sums{.chunks = blocks.chunks().size()};
+  SHOAL_ASSERT(sums.chunks > 0);
+  for (auto b : blocks.all()) {
+    auto& block = profile.blocks.at(b);
+    sums.parameter_bytes += block.parameter_bytes;
+    sums.state_bytes += block.state_bytes;
+    sums.stash_bytes += block.stash_bytes;
   }
-  sums.boundary_bytes = profile.blocks[blocks.begin].boundary_bytes;
+  for (auto chunk : blocks.chunks()) sums.boundary_bytes += profile.blocks[chunk.begin].boundary_bytes;
   return bytes_of(sums, stash_count, slot_count, recompute);
 }
 
@@ -84,19 +91,26 @@ double costs::exchange_seconds(index_range blocks, std::uint32_t replica_count,
   return share * bytes * (static_cast<double>(pieces) + 1) / bytes_per_s_ + 2 * latency_s_;
 }
 
+link_table costs::link() const {
+  return link_table::flat(static_cast<std::int64_t>(latency_s_ * 1e9), bytes_per_s_);
+}
+
 std::uint64_t costs::held_bytes(index_range blocks) const {
   if (blocks.end <= blocks.begin) return 0;
   return parameter_bytes_[blocks.end] - parameter_bytes_[blocks.begin] + state_bytes_[blocks.end] -
          state_bytes_[blocks.begin];
 }
 
-std::uint64_t costs::needed_bytes(index_range blocks, std::uint32_t stash_count,
+std::uint64_t costs::needed_bytes(std::span<const index_range> chunks, std::uint32_t stash_count,
                                   std::uint32_t slot_count, bool is_last) const {
-  return bytes_of({.parameter_bytes = parameter_bytes_[blocks.end] - parameter_bytes_[blocks.begin],
-                   .state_bytes = state_bytes_[blocks.end] - state_bytes_[blocks.begin],
-                   .stash_bytes = stash_bytes_[blocks.end] - stash_bytes_[blocks.begin],
-                   .boundary_bytes = boundary_bytes_[blocks.begin]},
-                  stash_count, slot_count, recompute_ && !is_last);
+  stage_sums sums{.chunks = chunks.size()};
+  for (auto blocks : chunks) {
+    sums.parameter_bytes += parameter_bytes_[blocks.end] - parameter_bytes_[blocks.begin];
+    sums.state_bytes += state_bytes_[blocks.end] - state_bytes_[blocks.begin];
+    sums.stash_bytes += stash_bytes_[blocks.end] - stash_bytes_[blocks.begin];
+    sums.boundary_bytes += boundary_bytes_[blocks.begin];
+  }
+  return bytes_of(sums, stash_count, slot_count, recompute_ && !(is_last && chunks.size() == 1));
 }
 
 }  // namespace planning

@@ -2,8 +2,10 @@
 // A profile as sums over runs of blocks: what a stage takes in time and memory, in O(1).
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "core/pipeline/link_table.hpp"
 #include "core/plan/plan.hpp"
 
 namespace shoal::core::planning {
@@ -25,6 +27,12 @@ public:
   /// How long the link is taken by the input of `first`, one way.
   double transfer_seconds(block_index first) const;
   double latency_seconds() const { return latency_s_; }
+  /// The same for the simulator.
+  link_table link() const;
+  std::uint64_t boundary_bytes(block_index first) const { return boundary_bytes_[first]; }
+  std::uint64_t parameter_bytes(index_range blocks) const {
+    return parameter_bytes_[blocks.end] - parameter_bytes_[blocks.begin];
+  }
   /// How long so many bytes take on a link.
   double bulk_seconds(std::uint64_t bytes) const {
     return bytes_per_s_ > 0 ? static_cast<double>(bytes) / bytes_per_s_ : 0;
@@ -36,9 +44,13 @@ public:
 
   /// Parameters and optimizer state: what moves when a stage moves.
   std::uint64_t held_bytes(index_range blocks) const;
-  /// As `stage_bytes`.
-  std::uint64_t needed_bytes(index_range blocks, std::uint32_t stash_count,
+  /// As `stage_bytes`, of a stage with those chunks.
+  std::uint64_t needed_bytes(std::span<const index_range> chunks, std::uint32_t stash_count,
                              std::uint32_t slot_count, bool is_last) const;
+  std::uint64_t needed_bytes(index_range blocks, std::uint32_t stash_count,
+                             std::uint32_t slot_count, bool is_last) const {
+    return needed_bytes({&blocks, 1}, stash_count, slot_count, is_last);
+  }
 
 private:
   bool recompute_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace shoal::core::planning {
 namespace {
 
 struct held {
-  index_range blocks;
+  block_runs blocks;
   place at;
 };
 using holdings = std::unordered_map<node_id, held>;
@@ -33,15 +34,29 @@ index_range overlap(index_range a, index_range b) {
   return both.begin < both.end ? both : index_range{};
 }
 
-std::uint64_t kept_bytes(const costs& cost, const holdings& now, node_id node, index_range blocks) {
+std::uint64_t kept_bytes(const costs& cost, const holdings& now, node_id node,
+                         std::span<const index_range> chunks) {
   auto found = now.find(node);
-  return found == now.end() ? 0 : cost.held_bytes(overlap(found->second.blocks, blocks));
+  if (found == now.end()) return 0;
+  std::uint64_t bytes = 0;
+  for (auto held : found->second.blocks.chunks())
+    for (auto chunk : chunks) bytes += cost.held_bytes(overlap(held, chunk));
+  return bytes;
+}
+
+/// What the stage's node must fetch.
+std::uint64_t fetched_bytes(const costs& cost, const holdings& now, const chain& replica,
+                            stage_index s) {
+  auto chunks = replica.chunks_of(s);
+  std::uint64_t bytes = 0;
+  for (auto chunk : chunks) bytes += cost.held_bytes(chunk);
+  return bytes - kept_bytes(cost, now, replica.workers[s].node, chunks);
 }
 
 /// What it is worth that `node` takes the place: bytes first, then staying where it is.
-std::int64_t worth(const costs& cost, const holdings& now, node_id node, index_range blocks,
-                   place at) {
-  auto bytes = static_cast<std::int64_t>(kept_bytes(cost, now, node, blocks));
+std::int64_t worth(const costs& cost, const holdings& now, node_id node,
+                   std::span<const index_range> chunks, place at) {
+  auto bytes = static_cast<std::int64_t>(kept_bytes(cost, now, node, chunks));
   auto found = now.find(node);
   return 2 * bytes + (found != now.end() && found->second.at == at ? 1 : 0);
 }
@@ -56,9 +71,10 @@ void reassign(const price_list& prices, candidate& c, std::vector<worker> pool,
     auto needed = needed_bytes(prices, replica);
     for (stage_index s = 0; s < replica.workers.size(); ++s) {
       auto& row = values.emplace_back();
+      auto chunks = replica.chunks_of(s);
       for (auto& w : pool) {
         bool may = w.speed == replica.workers[s].speed && needed[s] <= w.memory_bytes;
-        row.push_back(may ? worth(prices.cost, now, w.node, replica.blocks[s], {r, s}) : -1);
+        row.push_back(may ? worth(prices.cost, now, w.node, chunks, {r, s}) : -1);
       }
     }
   }
@@ -70,14 +86,15 @@ void reassign(const price_list& prices, candidate& c, std::vector<worker> pool,
 
 /// Moves the cuts of one chain towards what its nodes hold.
 void recut(const price_list& prices, chain& replica, const holdings& now, double seconds_each) {
-  auto stage_count = static_cast<stage_index>(replica.workers.size());
+  auto stage_count = replica.stages();
+  if (replica.blocks.size() != stage_count) return;  // a bound on each chunk would bound no stage
   auto better = recut_blocks(
     prices.cost.block_count(), stage_count, seconds_each,
     [&](stage_index s, index_range blocks) {
       return prices.cost.seconds(blocks, s + 1 == stage_count) / replica.workers[s].speed;
     },
     [&](stage_index s, index_range blocks) {
-      return kept_bytes(prices.cost, now, replica.workers[s].node, blocks);
+      return kept_bytes(prices.cost, now, replica.workers[s].node, {&blocks, 1});
     });
   if (!better) return;
   auto before = std::exchange(replica.blocks, std::move(*better));
@@ -96,9 +113,8 @@ std::uint64_t moved_bytes(const costs& cost, const candidate& c, const layout& p
   auto now = holdings_of(present);
   std::uint64_t bytes = 0;
   for (auto& replica : c.chains)
-    for (std::size_t s = 0; s < replica.workers.size(); ++s)
-      bytes += cost.held_bytes(replica.blocks[s]) -
-               kept_bytes(cost, now, replica.workers[s].node, replica.blocks[s]);
+    for (stage_index s = 0; s < replica.stages(); ++s)
+      bytes += fetched_bytes(cost, now, replica, s);
   return bytes;
 }
 
@@ -106,9 +122,8 @@ double pause_seconds(const costs& cost, const candidate& c, const layout& presen
   auto now = holdings_of(present);
   std::uint64_t most = 0;
   for (auto& replica : c.chains)
-    for (std::size_t s = 0; s < replica.workers.size(); ++s)
-      most = std::max(most, cost.held_bytes(replica.blocks[s]) -
-                              kept_bytes(cost, now, replica.workers[s].node, replica.blocks[s]));
+    for (stage_index s = 0; s < replica.stages(); ++s)
+      most = std::max(most, fetched_bytes(cost, now, replica, s));
   return cost.bulk_seconds(most);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/assert.hpp"
+#include "core/plan/ahead.hpp"
 #include "core/plan/moves.hpp"
 #include "core/plan/search.hpp"
 #include "core/schedule/schedule.hpp"
@@ -61,7 +62,7 @@ struct spare_list {
 
 /// What the smallest stage of `b` alone needs.
 std::uint64_t least_bytes(const costs& cost, block_index b) {
-  return cost.needed_bytes({b, b + 1}, 1, 1, false);
+  return cost.needed_bytes(index_range{b, b + 1}, 1, 1, false);
 }
 
 /// Takes out nodes that cannot hold any block. `errc::no_memory` when some block fits nowhere.
@@ -125,8 +126,10 @@ std::optional<candidate> as_candidate(const price_list& prices, const layout& pr
         std::find_if(workers.begin(), workers.end(), [&](auto& w) { return w.node == s.node; });
       if (found == workers.end()) return std::nullopt;
       one.workers.push_back(*found);
-      one.blocks.push_back(s.blocks);
     }
+    if (replica.chunk_count() != chunks_of(prices, one.stages())) return std::nullopt;
+    for (std::uint32_t c = 0; c < replica.chunk_count(); ++c)
+      for (auto& s : replica.stages) one.blocks.push_back(s.blocks.chunks()[c]);
   }
   std::size_t depth = std::min(prices.job.parallelism.depth, prices.cost.block_count());
   if (depth != 0 && deepest != std::min(depth, workers.size())) return std::nullopt;
@@ -244,9 +247,9 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
 
 namespace {
 
-/// With the schedule that `job` names.
+/// With the schedule that `job` names; `simulated`: what the simulator says it takes.
 result<plan_result> plan_in_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
-                                  const layout& present, const job_options& job) {
+                                  const layout& present, const job_options& job, bool simulated) {
   SHOAL_ASSERT(!profile.blocks.empty() && job.training.micro_batches > 0);
   auto nodes_min = std::max(1u, job.parallelism.nodes_min);
   if (nodes.size() < nodes_min)
@@ -254,7 +257,7 @@ result<plan_result> plan_in_order(const plan_profile& profile, const std::vector
                                    " here, parallelism.nodes_min asks for " +
                                    std::to_string(nodes_min) + "; waiting for more"};
   TRY([[maybe_unused]] auto known,
-      stash_peak_of({.name = job.parallelism.schedule, .stage_count = 1}, 0));
+      stash_peak_of({.name = job.parallelism.schedule, .recompute = job.training.recompute}, 0));
 
   costs cost(profile, job);
   price_list prices{cost, job, {job.training.micro_batches, reduction_leaf(job.training)}};
@@ -277,6 +280,8 @@ result<plan_result> plan_in_order(const plan_profile& profile, const std::vector
                    .moved_bytes = chosen.moved_bytes,
                    .reason = reason_for(chosen, found, present) + spares.text() + "."};
   std::sort(made.spares.begin(), made.spares.end());
+  auto expected = set_ahead(prices, chosen, made.shape, simulated);
+  if (expected) made.step_expected = *expected;
   auto sound = check(made.shape, cost.block_count(), job.training.micro_batches, errc::internal);
   if (!sound) return sound.error();
   return made;
@@ -287,10 +292,12 @@ result<plan_result> plan_any_order(const plan_profile& profile, const std::vecto
                                    const layout& present, const job_options& job) {
   std::optional<result<plan_result>> best;
   std::string others;
-  for (auto order : {stage_order::one_f_one_b, stage_order::eager, stage_order::gpipe}) {
+  for (auto order : stage_orders) {
+    if (order == stage_order::varuna && !job.training.recompute) continue;
+    if (order == stage_order::interleaved && job.parallelism.chunks == 1) continue;
     auto named = job;
     named.parallelism.schedule = to_string(order);
-    auto made = plan_in_order(profile, nodes, present, named);
+    auto made = plan_in_order(profile, nodes, present, named, true);
     if (made) {
       made->shape.order = order;
       others += (others.empty() ? "" : ", ") + named.parallelism.schedule + " " +
@@ -312,10 +319,12 @@ result<plan_result> plan_any_order(const plan_profile& profile, const std::vecto
 
 result<plan_result> plan(const plan_profile& profile, const std::vector<plan_node>& nodes,
                          const layout& present, const job_options& job) {
+  // Whatever runs it, blocks stay where they are.
   auto held = present;
-  held.order = stage_order::as_job;  // whatever runs it, blocks stay where they are
+  held.order = stage_order::as_job;
+  for (auto& replica : held.replicas) replica.ahead.clear();
   return job.parallelism.schedule == "auto" ? plan_any_order(profile, nodes, held, job)
-                                            : plan_in_order(profile, nodes, held, job);
+                                            : plan_in_order(profile, nodes, held, job, false);
 }
 
 }  // namespace shoal::core

@@ -70,8 +70,8 @@ result<plan_result> plan(const plan_profile& profile, const std::vector<plan_nod
 constexpr std::uint64_t process_reserve_bytes = 350ull << 20;
 
 /// Bytes that a stage of `blocks` needs: parameters, gradients and partial sums, optimizer state,
-/// stash at the schedule's peak, and a reserve for the process itself.
-std::uint64_t stage_bytes(const plan_profile& profile, index_range blocks,
+/// the stash of `stash_count` forward passes of a chunk, and a reserve for the process itself.
+std::uint64_t stage_bytes(const plan_profile& profile, const block_runs& blocks,
                           std::uint32_t stash_count, std::uint32_t slot_count, bool recompute);
 
 }  // namespace shoal::core

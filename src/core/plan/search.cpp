@@ -121,7 +121,7 @@ depth_list depths_of_equals(const price_list& prices, const std::vector<worker>&
   std::vector<pace> paces;
   for (stage_index p = 1; p <= deepest; ++p)
     paces.push_back({static_cast<double>(*parts.bottleneck(p)) * 1e-9 / workers.front().speed,
-                     p - 1.0, 2 * (p - 1.0) * cost.latency_seconds()});
+                     (p - 1.0) / chunks_of(prices, p), 2 * (p - 1.0) * cost.latency_seconds()});
   auto made =
     best_replicas(paces, static_cast<std::uint32_t>(workers.size()), prices.tree.micro_batches);
   return made ? made->depths : depth_list{};

@@ -37,11 +37,8 @@ bool covers(const std::vector<micro_batch_loss>& losses, index_range range) {
   return true;
 }
 
-bool covers(const std::vector<block_report>& blocks, index_range range) {
-  if (blocks.size() != range.size()) return false;
-  for (std::uint32_t i = 0; i < range.size(); ++i)
-    if (blocks[i].block != range.begin + i) return false;
-  return true;
+bool covers(const std::vector<block_report>& reports, const block_runs& blocks) {
+  return std::ranges::equal(reports, blocks.all(), {}, &block_report::block);
 }
 
 /// The micro-batches and validation micro-batches whose losses `replica` owes in `round`.
@@ -93,6 +90,7 @@ void coordinator_machine::join(actions& out) {
     if (s->offence)
       joint.offence = joint.offence ? std::min(*joint.offence, *s->offence) : s->offence;
   }
+  std::ranges::sort(joint.blocks, {}, &block_report::block);  // chunks lie between one another
   joint.losses = stages_.back()->losses;
   joint.validation_losses = stages_.back()->validation_losses;
   if (leads())
@@ -104,10 +102,10 @@ void coordinator_machine::join(actions& out) {
 void coordinator_machine::on(const replica_report& report, actions& out) {
   if (!leads() || report.view != options_.view || report.step != round_) return;
   if (report.replica >= replicas_.size()) return;
-  auto& chain = options_.shape.replicas[report.replica].stages;
-  if (chain[0].node != report.from.node) return;
+  auto& chain = options_.shape.replicas[report.replica];
+  if (chain.stages[0].node != report.from.node) return;
   auto due = dues_of(options_, round_, report.replica);
-  if (!covers(report.blocks, {0, chain.back().blocks.end}) ||
+  if (!covers(report.blocks, block_runs(0, block_count_of(chain))) ||
       !covers(report.losses, due.training) || !covers(report.validation_losses, due.validation))
     return give_up(report.from.node, "its report does not fit its replica", out);
   replicas_[report.replica] = report;

@@ -63,13 +63,16 @@ TEST_CASE("a ledger's text that we could not have written is refused", "[storage
     {"member never given out", changed([](json& x) { x["next_node"] = 5; }), "never given"},
     {"member nobody", changed([](json& x) { x["members"][0]["node"] = 0; }), "never given"},
     {"hole in the layout", changed([](json& x) {
-       x["shape"][0]["stages"][1]["blocks"] = {5, 8};
+       x["shape"][0]["stages"][1]["blocks"][0] = {5, 8};
      }),
      "layout"},
     {"range of three", changed([](json& x) {
-       x["shape"][0]["stages"][1]["blocks"] = {4, 8, 9};
+       x["shape"][0]["stages"][1]["blocks"][0] = {4, 8, 9};
      }),
-     "at most 2"},
+     "pair"},
+    {"ahead as text", changed([](json& x) { x["shape"][0]["ahead"] = {"1"}; }), "ahead"},
+    {"ahead of one stage of two", changed([](json& x) { x["shape"][0]["ahead"] = {1}; }),
+     "run ahead"},
     {"range beyond 32 bits", changed([](json& x) {
        x["shape"][1]["micro_batches"] = {10, 1ull << 32};
      }),

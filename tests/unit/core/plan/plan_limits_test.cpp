@@ -139,8 +139,8 @@ TEST_CASE("what is there already stays where it is", "[core][plan]") {
     cut.profile.blocks[4].forward -= 1ms;
     cut.present.replicas = {{{{node_id{2}, {0, 4}}, {node_id{1}, {4, 8}}}, {0, 16}}};
     CHECK(cut.made().shape == cut.present);
-    cut.present.replicas[0].stages[0].blocks.end = cut.present.replicas[0].stages[1].blocks.begin =
-      5;
+    cut.present.replicas[0].stages[0].blocks = {0, 5};
+    cut.present.replicas[0].stages[1].blocks = {5, 8};
     CHECK(cut.made().shape != cut.present);  // a quarter slower is too much
   }
   SECTION("an arrival that brings less than the pause costs is a spare") {

@@ -143,6 +143,7 @@ TEST_CASE("the planner chooses the schedule where the job lets it", "[core][plan
   workplace four;
   four.job.parallelism.depth = 4;
   four.job.parallelism.schedule = "auto";
+  four.job.parallelism.chunks = 1;
   four.profile.link_latency = 0ns;
   four.with(4);
   CHECK(four.made().shape.order == stage_order::one_f_one_b);  // nothing to hide: least memory
@@ -150,18 +151,68 @@ TEST_CASE("the planner chooses the schedule where the job lets it", "[core][plan
   CHECK(four.made().shape.order == stage_order::eager);
   CHECK_THAT(four.made().reason,
              Catch::Contains("Schedule 1f1b-eager, of the best layouts of each: 1f1b "));
-  four.profile.link_latency = 300ms;  // further than eager reaches
+  four.profile.link_latency = 100ms;  // further than eager reaches, yet no need to hold all
   auto far = four.made();
-  CHECK(far.shape.order == stage_order::gpipe);
-  CHECK_THAT(text_of(far.shape), Catch::Contains(", gpipe"));
-  // A link slower than a forward pass holds GPipe up twice, the eager one once.
-  four.profile.link_latency = 5ms;
-  four.profile.link_bytes_per_s = double(four.profile.blocks[1].boundary_bytes) / 0.05;
-  CHECK(four.made().shape.order == stage_order::eager);
-  four.profile.link_latency = 300ms;
+  CHECK(far.shape.order == stage_order::searched);
+  auto& ahead = far.shape.replicas[0].ahead;
+  REQUIRE(ahead.size() == 4);
+  CHECK(ahead[0] > 6);
+  CHECK(ahead[0] < 15);
+  CHECK_THAT(text_of(far.shape), Catch::Contains(", 1f1b-searched"));
+  four.job.parallelism.schedule = "1f1b-searched";
+  CHECK(four.made().shape.order == stage_order::as_job);
+  CHECK(four.made().shape.replicas[0].ahead == ahead);
   four.job.parallelism.schedule = "1f1b";
   CHECK(four.made().shape.order == stage_order::as_job);
+  CHECK(four.made().shape.replicas[0].ahead.empty());
   CHECK(four.made().step_expected > far.step_expected);
+}
+
+TEST_CASE("chunks halve the bubble, and stay where they are", "[core][plan]") {
+  workplace four;
+  four.job.parallelism.depth = 4;
+  four.job.parallelism.schedule = "auto";
+  four.with(4);
+  auto made = four.made();
+  CHECK(made.shape.order == stage_order::interleaved);
+  CHECK(made.shape.replicas[0].chunk_count() == 2);
+  // (16 + 3/2) turns of 60 ms, and the way through.
+  CHECK(made.step_expected > 1050ms);
+  CHECK(made.step_expected < 1060ms);
+  four.present = made.shape;
+  CHECK(four.made().shape == made.shape);
+  CHECK(four.made().moved_bytes == 0);
+
+  // Without node 2 three stages of two chunks; each survivor keeps what it can.
+  four.without(2);
+  auto three = four.made();
+  CHECK(three.shape.replicas[0].stages.size() == 3);
+  CHECK(three.shape.replicas[0].chunk_count() == 2);
+  CHECK(three.moved_bytes > 0);
+  CHECK(three.moved_bytes < 8 * 12 * mebibyte);
+
+  workplace few(5);  // blocks for one chunk a stage only
+  few.job.parallelism.depth = 4;
+  few.job.parallelism.schedule = "interleaved-1f1b";
+  CHECK(few.with(4).made().shape.replicas[0].chunk_count() == 1);
+  few.job.parallelism.depth = 2;
+  few.job.parallelism.chunks = 3;
+  CHECK(few.made().shape.replicas[0].chunk_count() == 2);
+}
+
+TEST_CASE("Varuna's order may hold what a node's memory allows", "[core][plan]") {
+  workplace two;
+  two.job.parallelism.depth = 2;
+  two.job.parallelism.schedule = "varuna";
+  two.with(2);
+  CHECK_THAT(two.failed().text, Catch::Contains("recompute = true"));
+  two.job.training.recompute = true;
+  CHECK(two.made().shape.replicas[0].ahead == std::vector<std::uint32_t>{16, 16});
+  // Room for the inputs of five micro-batches beside what is always there.
+  auto base = stage_bytes(two.profile, {0, 4}, 0, accumulate({16, 2}, {0, 16}).slot_count, true);
+  two.nodes.clear();
+  two.with(2, 1, base + 5 * (1 << 16));
+  CHECK(two.made().shape.replicas[0].ahead == std::vector<std::uint32_t>{5, 1});
 }
 
 TEST_CASE("spare nodes of one reason are told together", "[core][plan]") {

@@ -1,0 +1,138 @@
+#include "core/plan/ahead.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/assert.hpp"
+#include "core/pipeline/search_warm_up.hpp"
+#include "core/schedule/schedule.hpp"
+
+namespace shoal::core::planning {
+
+namespace {
+
+// Cells that may be simulated for one layout: some milliseconds.
+constexpr std::uint64_t cells_max = 40'000;
+
+std::int64_t whole_ns(double seconds) { return std::llround(seconds * 1e9); }
+
+simulation_costs costs_of(const price_list& prices, const chain& replica) {
+  simulation_costs costs;
+  auto parts = replica.blocks.size();
+  for (std::size_t p = 0; p < parts; ++p) {
+    auto blocks = replica.blocks[p];
+    auto forward = prices.cost.forward_seconds(blocks);
+    stage_costs part{.forward_ns = whole_ns(forward),
+                     .backward_ns = whole_ns(prices.cost.seconds(blocks, true) - forward),
+                     .input_bytes = prices.cost.boundary_bytes(blocks.begin),
+                     .parameter_bytes = prices.cost.parameter_bytes(blocks)};
+    if (prices.job.training.recompute && p + 1 < parts) part.recompute_ns = part.forward_ns;
+    costs.stages.push_back(part);
+  }
+  for (auto& w : replica.workers) costs.speeds.push_back(w.speed);
+  costs.link = prices.cost.link();
+  return costs;
+}
+
+/// Micro-batches that fit into each node between their forward and backward pass; never more than a
+/// stage before has.
+std::vector<std::uint32_t> room_of(const price_list& prices, const chain& replica) {
+  auto slots = accumulate(prices.tree, replica.micro_batches).slot_count;
+  auto most = replica.micro_batches.size();
+  std::vector<std::uint32_t> room;
+  for (stage_index s = 0; s < replica.stages(); ++s) {
+    auto chunks = replica.chunks_of(s);
+    auto needs = [&](std::uint32_t count) {
+      return prices.cost.needed_bytes(chunks, count, slots, s + 1 == replica.stages());
+    };
+    auto left = replica.workers[s].memory_bytes - std::min(replica.workers[s].memory_bytes, needs(0));
+    auto each = std::max<std::uint64_t>(1, needs(1) - needs(0));
+    auto fits = std::clamp<std::uint64_t>(left / each, 1, most);
+    room.push_back(std::min(static_cast<std::uint32_t>(fits), room.empty() ? most : room.back()));
+  }
+  return room;
+}
+
+/// The closed form: one for each stage that follows, and what is on the wire meanwhile.
+std::vector<std::uint32_t> formula(const price_list& prices, const chain& replica,
+                                   const std::vector<std::uint32_t>& room) {
+  std::vector<std::uint32_t> warm_up;
+  for (stage_index s = 0; s < replica.stages(); ++s) {
+    double after = replica.stages() - 1 - s;
+    double hop = 0;
+    if (s + 1 < replica.stages())
+      hop = prices.cost.transfer_seconds(replica.blocks[s + 1].begin) +
+            prices.cost.latency_seconds();
+    auto ahead = after + std::ceil(2 * after * hop / std::max(replica.slowest_s, 1e-9));
+    auto most = std::min(room[s] - 1, warm_up.empty() ? none : warm_up.back());
+    warm_up.push_back(static_cast<std::uint32_t>(std::min<double>(ahead, most)));
+  }
+  return warm_up;
+}
+
+std::uint64_t cells_of(const price_list& prices, const candidate& c) {
+  std::uint64_t cells = 0;
+  for (auto& replica : c.chains)
+    cells += (prices.job.training.recompute ? 3 : 2) * std::uint64_t{replica.micro_batches.size()} *
+             replica.blocks.size();
+  return cells;
+}
+
+std::vector<std::uint32_t> ahead_of(const price_list& prices, const chain& replica,
+                                    std::uint64_t cells) {
+  if (prices.order != stage_order::searched && prices.order != stage_order::varuna) return {};
+  auto room = room_of(prices, replica);
+  if (prices.order == stage_order::varuna || replica.stages() == 1) return room;
+  auto tries = static_cast<std::uint32_t>(cells_max * 8 / std::max<std::uint64_t>(cells, 1));
+  if (tries < 8) return formula(prices, replica, room);
+  auto found = search_warm_up(costs_of(prices, replica), {.micro_batches = replica.micro_batches.size(),
+                                                          .recompute = prices.job.training.recompute,
+                                                          .live_max = room,
+                                                          .tries_max = tries});
+  SHOAL_ASSERT(found);
+  return found->warm_up;
+}
+
+nanoseconds simulated_step(const price_list& prices, const candidate& c, const layout& shape) {
+  std::vector<pipeline_plan> plans;
+  std::vector<simulation_costs> costs;
+  std::size_t pieces = 1;
+  auto job = prices.job;
+  job.parallelism.schedule = to_string(prices.order);
+  for (replica_index r = 0; r < c.chains.size(); ++r) {
+    auto made = plan_of(schedule_options_of(shape, r, job));
+    SHOAL_ASSERT(made);
+    if (made->policy.opportunistic) made->policy.live_max = shape.replicas[r].ahead.front();
+    plans.push_back(std::move(*made));
+    costs.push_back(costs_of(prices, c.chains[r]));
+    pieces = std::max(pieces, pieces_of(prices.tree, c.chains[r].micro_batches).size());
+  }
+  std::vector<replica_input> inputs;
+  for (std::size_t r = 0; r < plans.size(); ++r) inputs.push_back({&plans[r], &costs[r]});
+  auto ran = simulate_step(inputs, {.kind = reduction_kind::partial_sums,
+                                    .link = prices.cost.link(),
+                                    .pieces = static_cast<std::uint32_t>(pieces)});
+  SHOAL_ASSERT(ran);
+  return nanoseconds(ran->makespan_ns);
+}
+
+}  // namespace
+
+std::optional<nanoseconds> set_ahead(const price_list& prices, const candidate& c, layout& shape,
+                                     bool simulate) {
+  auto cells = cells_of(prices, c);
+  for (std::size_t r = 0; r < c.chains.size(); ++r) {
+    // Like replicas run alike.
+    bool again = r > 0 && c.chains[r].blocks == c.chains[r - 1].blocks &&
+                 c.chains[r].workers.size() == c.chains[r - 1].workers.size() &&
+                 c.chains[r].micro_batches.size() == c.chains[r - 1].micro_batches.size() &&
+                 std::ranges::equal(c.chains[r].workers, c.chains[r - 1].workers, {},
+                                    &worker::memory_bytes, &worker::memory_bytes);
+    shape.replicas[r].ahead =
+      again ? shape.replicas[r - 1].ahead : ahead_of(prices, c.chains[r], cells);
+  }
+  if (!simulate || cells > cells_max) return std::nullopt;
+  return simulated_step(prices, c, shape);
+}
+
+}  // namespace shoal::core::planning
