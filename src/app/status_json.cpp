@@ -35,14 +35,10 @@ std::uint64_t planned_bytes(const core::supervisor_status& status, node_id node,
   auto& chain = status.shape.replicas[at.replica];
   core::reduction_tree tree{job.training.micro_batches, core::reduction_leaf(job.training)};
   auto slots = core::accumulate(tree, chain.micro_batches).slot_count;
-  auto plan = core::generate({.name = core::schedule_of(status.shape, job),
-                              .stage_count = static_cast<stage_index>(chain.stages.size()),
-                              .micro_batches = chain.micro_batches,
-                              .validation_micro_batches = {},
-                              .recompute = job.training.recompute});
-  auto stash = plan ? core::stash_peak(plan->stages[at.stage]) : 0;
+  auto stash =
+    core::stash_peak_of(core::schedule_options_of(status.shape, at.replica, job), at.stage);
   auto& blocks = chain.stages[at.stage].blocks;
-  return core::stage_bytes(profile, blocks, stash, slots, job.training.recompute) -
+  return core::stage_bytes(profile, blocks, stash ? *stash : 0, slots, job.training.recompute) -
          core::process_reserve_bytes;
 }
 

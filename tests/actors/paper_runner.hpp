@@ -61,13 +61,13 @@ public:
   }
 
 private:
-  core::index_range blocks() const {
+  core::block_runs blocks() const {
     return placed_ ? plan_.shape.replicas[at_.replica].stages[at_.stage].blocks
-                   : core::index_range{};
+                   : core::block_runs{};
   }
   std::vector<core::held_block> held() const {
     std::vector<core::held_block> all;
-    for (auto b = blocks().begin; b < blocks().end; ++b)
+    for (auto b : blocks().all())
       all.push_back({b, paper_digest(b, applied_)});
     return all;
   }

@@ -104,8 +104,7 @@ struct court {
     core::ready ready{node.name(), plan.view, {}};
     core::place at;
     REQUIRE(core::find_place(plan.shape, node.name().node, at));
-    auto blocks = plan.shape.replicas[at.replica].stages[at.stage].blocks;
-    for (auto b = blocks.begin; b < blocks.end; ++b)
+    for (auto b : plan.shape.replicas[at.replica].stages[at.stage].blocks.all())
       ready.blocks.push_back({b, paper_digest(b, {})});
     world.say(node.actor, supervisor, ready);
   }

@@ -49,7 +49,7 @@ core::layout make_layout(const std::vector<std::uint32_t>& depths, split how, st
   for (std::size_t r = 0; r < depths.size(); ++r) {
     core::replica chain{{}, shares[r]};
     for (auto range : cut(blocks, depths[r], how))
-      chain.stages.push_back({node_id{next_node++}, range});
+      chain.stages.push_back({node_id{next_node++}, {range.begin, range.end}});
     shape.replicas.push_back(std::move(chain));
   }
   return shape;

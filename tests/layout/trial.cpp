@@ -163,7 +163,7 @@ void trial::get_ready() {
   for (auto& replica : shape_.replicas)
     for (auto& stage : replica.stages) {
       auto plan = common;
-      for (auto b = stage.blocks.begin; b < stage.blocks.end; ++b) plan.missing.push_back({b, {}});
+      for (auto b : stage.blocks.all()) plan.missing.push_back({b, {}});
       nodes_.at(stage.node).runner->get_ready(plan, {stage.node, first_life});
     }
 }

@@ -85,10 +85,19 @@ void add_training(std::vector<key>& t) {
                       FIELD(validation.micro_batches), "of a validation loss"));
 }
 
+std::vector<std::string_view> schedules() {
+  std::vector<std::string_view> names;
+  for (auto order : core::stage_orders) names.push_back(core::to_string(order));
+  names.push_back("auto");
+  return names;
+}
+
 void add_layout(std::vector<key>& t) {
-  t.push_back(choice("parallelism.schedule", other, {"gpipe", "1f1b", "1f1b-eager", "auto"},
-                     FIELD(parallelism.schedule),
+  t.push_back(choice("parallelism.schedule", other, schedules(), FIELD(parallelism.schedule),
                      "order of forward and backward passes in a stage; auto: planned"));
+  t.push_back(integer("parallelism.chunks", other, 0, core::block_count_max,
+                      FIELD(parallelism.chunks),
+                      "runs of blocks a stage in interleaved-1f1b; 0: 2; 1 keeps auto from it"));
   t.push_back(integer("parallelism.depth", other, 0, core::block_count_max,
                       FIELD(parallelism.depth), "stages of the deepest replica; 0: planned"));
   t.push_back(integer("parallelism.nodes_min", other, 1, core::node_count_max,

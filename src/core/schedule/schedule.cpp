@@ -176,6 +176,13 @@ schedule_options schedule_options_of(const layout& shape, replica_index index,
           .ahead = chain.ahead};
 }
 
+result<void> check_order(const layout& shape, replica_index index, const job_options& job,
+                         errc code) {
+  auto plan = plan_of(schedule_options_of(shape, index, job));
+  if (!plan) return {code, "layout \"" + text_of(shape) + "\": " + plan.error().text};
+  return {};
+}
+
 index_range validation_share(std::uint32_t total, replica_index index, std::uint32_t count) {
   SHOAL_ASSERT(index < count);
   auto each = total / count, one_more = total % count;

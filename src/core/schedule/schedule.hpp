@@ -95,6 +95,11 @@ std::string_view schedule_of(const layout& shape, const job_options& job);
 schedule_options schedule_options_of(const layout& shape, replica_index index,
                                      const job_options& job);
 
+/// Whether a stage of replica `index` can run: `generate` would make its schedule. The error is
+/// `generate`'s, under `code`.
+result<void> check_order(const layout& shape, replica_index index, const job_options& job,
+                         errc code);
+
 /// Micro-batches [begin, end) of `total` validation micro-batches for replica `index` of `count`:
 /// as even as can be, earlier replicas first.
 index_range validation_share(std::uint32_t total, replica_index index, std::uint32_t count);

@@ -30,7 +30,7 @@ void holdings::replace(std::unique_ptr<block_runtime> copy) {
 
 void holdings::drop(block_index block) { blocks_.erase(block); }
 
-void holdings::keep_only(core::index_range kept) {
+void holdings::keep_only(const core::block_runs& kept) {
   std::erase_if(blocks_, [&](auto& b) { return !kept.contains(b.first); });
 }
 

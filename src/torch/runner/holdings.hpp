@@ -41,7 +41,7 @@ public:
   void replace(std::unique_ptr<block_runtime> copy);
   void drop(block_index block);
   /// Drops all blocks outside `kept`.
-  void keep_only(core::index_range kept);
+  void keep_only(const core::block_runs& kept);
   /// Drops everything and stands at `step`.
   void restart(step_id step);
 

@@ -15,7 +15,7 @@ using core::frame_kind;
 reducer::reducer(const stage_facts& facts, holdings& blocks, inbox& in, core::tensor_plane& plane,
                  step_id round)
   : facts_(facts), held_(blocks), inbox_(in), plane_(plane), round_(round) {
-  for (auto b = facts.blocks().begin; b < facts.blocks().end; ++b) blocks_[b];
+  for (auto b : facts.blocks().all()) blocks_[b];
   for (auto& group : facts.tied().groups) {
     if (std::ranges::none_of(group, [&](auto& t) { return here(t); })) continue;
     if (facts.element_count(group[0]) == 0) continue;

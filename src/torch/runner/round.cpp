@@ -33,17 +33,18 @@ round::round(const stage_facts& facts, const batches& data, holdings& blocks, in
     plane_(plane),
     number_(number),
     reducer_(facts, blocks, in, plane, number),
-    actions_(facts.actions(number)) {}
+    orders_(facts.orders_of(number)),
+    done_(orders_.actions.size(), false) {}
 
 bool round::complete() const {
-  return next_action_ == actions_.size() &&
+  return actions_done_ == orders_.actions.size() &&
          (facts_.training(number_).size() == 0 || reducer_.complete());
 }
 
 bool round::work() {
-  // In the middle of an action others wait for its output, but for that of the first stage's
+  // In the middle of an action others wait for its output, but for that of the first chunk's
   // backward pass, which nobody waits for.
-  bool in_haste = now_ && !(facts_.first() && now_->what.kind == action_kind::backward);
+  bool in_haste = now_ && !(part().first() && now_->what.kind == action_kind::backward);
   if (!in_haste && reducer_.work()) return true;
   if (!now_ && !begin_action()) return false;
   run_block();
@@ -52,50 +53,82 @@ bool round::work() {
 
 // -- actions --------------------------------------------------------------------------------------
 
-/// Starts the next action of the schedule if its inputs are here.
+/// Starts the next action of the schedule if its inputs are here, or what may run before it.
 bool round::begin_action() {
-  if (next_action_ == actions_.size()) return false;
-  auto what = actions_[next_action_];
+  while (head_ < done_.size() && done_[head_]) ++head_;
+  if (head_ == done_.size()) return false;
+  if (!orders_.opportunistic || gradient_is_here(orders_.actions[head_])) return begin(head_);
+  // A recompute could run already, but its backward pass would wait: a forward pass is better.
+  return begin_forward_ahead() || begin(head_);
+}
+
+/// Whether nothing holds up the backward pass that the action is part of, if it is one.
+bool round::gradient_is_here(core::stage_action what) const {
+  if (what.kind == action_kind::validate || what.kind == action_kind::forward) return true;
+  auto& c = facts_.chunks()[what.chunk];
+  return c.last() ||
+         has_boundary(frame_kind::gradient, c.blocks.end, what.micro_batch, c.outputs, true);
+}
+
+bool round::begin_forward_ahead() {
+  if (in_flight_ >= orders_.live_max) return false;
+  auto open = [&](std::size_t i) {
+    return !done_[i] && orders_.actions[i].kind == action_kind::forward;
+  };
+  forward_ = std::max(forward_, head_);
+  while (forward_ < done_.size() && !open(forward_)) ++forward_;
+  // Inputs come in this order: if the first is not here, none is.
+  return forward_ < done_.size() && begin(forward_);
+}
+
+bool round::begin(std::size_t number) {
+  auto what = orders_.actions[number];
   auto g = what.micro_batch;
-  auto blocks = facts_.blocks();
-  running next{what, what.kind == action_kind::backward ? blocks.end - 1 : blocks.begin, {}, {}};
-  now_ = std::move(next);
+  auto& c = facts_.chunks()[what.chunk];
+  auto block = what.kind == action_kind::backward ? c.blocks.end - 1 : c.blocks.begin;
+  now_ = running{number, what, block, {}, {}};
   bool here = true;
   switch (what.kind) {
     case action_kind::validate:
     case action_kind::forward: {
       auto kind =
         what.kind == action_kind::validate ? frame_kind::validation : frame_kind::activation;
-      here = facts_.first() || take_boundary(kind, blocks.begin, g, facts_.inputs(), false);
-      if (here && (facts_.first() || facts_.last()))
+      here = c.first() || take_boundary(kind, c.blocks.begin, g, c.inputs, false);
+      if (here && (c.first() || c.last()))
         now_->data =
           what.kind == action_kind::validate ? data_.validation(g) : data_.training(number_, g);
+      if (here && what.kind == action_kind::forward) ++in_flight_;
       break;
     }
     case action_kind::recompute:
-      now_->boundary = std::move(stashes_.at(g).inputs);
-      now_->data = std::move(stashes_.at(g).data);
+      now_->boundary = std::move(stash_of(what).inputs);
+      now_->data = std::move(stash_of(what).data);
       break;
     case action_kind::backward:
-      here =
-        facts_.last() || take_boundary(frame_kind::gradient, blocks.end, g, facts_.outputs(), true);
+      here = c.last() || take_boundary(frame_kind::gradient, c.blocks.end, g, c.outputs, true);
       break;
   }
   if (!here) now_.reset();
   return here;
 }
 
+bool round::has_boundary(frame_kind kind, block_index block, micro_batch_index g,
+                         const std::vector<tensor_spec>& specs, bool only_floating) const {
+  for (std::uint32_t i = 0; i < specs.size(); ++i)
+    if ((specs[i].floating || !only_floating) && !inbox_.has({number_, kind, block, g, i}))
+      return false;
+  return true;
+}
+
 /// Takes the frames of a boundary out of the inbox once all are here. Where only floating tensors
 /// travel, the others' places stay undefined.
 bool round::take_boundary(frame_kind kind, block_index block, micro_batch_index g,
                           const std::vector<tensor_spec>& specs, bool only_floating) {
-  auto name = [&](std::uint32_t i) { return frame_name{number_, kind, block, g, i}; };
-  auto travels = [&](std::uint32_t i) { return specs[i].floating || !only_floating; };
-  for (std::uint32_t i = 0; i < specs.size(); ++i)
-    if (travels(i) && !inbox_.has(name(i))) return false;
+  if (!has_boundary(kind, block, g, specs, only_floating)) return false;
   now_->boundary.resize(specs.size());
   for (std::uint32_t i = 0; i < specs.size(); ++i)
-    if (travels(i)) now_->boundary[i] = inbox_.take(name(i));
+    if (specs[i].floating || !only_floating)
+      now_->boundary[i] = inbox_.take({number_, kind, block, g, i});
   return true;
 }
 
@@ -116,32 +149,32 @@ void round::run_block() {
 
 /// As the model's author was promised: the first and the last block get data, the others none.
 const micro_batch* round::data_for(block_index block) const {
-  bool gets = block == 0 || (facts_.last() && block + 1 == facts_.blocks().end);
+  bool gets = block == 0 || (part().last() && block + 1 == part().blocks.end);
   return gets ? &*now_->data : nullptr;
 }
 
 void round::validate_block() {
   auto b = now_->block;
   now_->boundary = held_.at(b).validate(std::move(now_->boundary), data_for(b));
-  if (++now_->block != facts_.blocks().end) return;
+  if (++now_->block != part().blocks.end) return;
   auto g = now_->what.micro_batch;
-  if (facts_.last())
+  if (part().last())
     validation_losses_.push_back({g, take_loss()});
   else
-    send_boundary(facts_.next(), frame_kind::validation, facts_.blocks().end, g);
+    send_boundary(part().next, frame_kind::validation, part().blocks.end, g);
   end_action();
 }
 
 bool round::keeps_records() const {
-  return !facts_.recomputes() || now_->what.kind == action_kind::recompute;
+  return !part().recomputes || now_->what.kind == action_kind::recompute;
 }
 
 void round::forward_block() {
   auto b = now_->block;
   auto g = now_->what.micro_batch;
   bool first_time = now_->what.kind == action_kind::forward;
-  if (b == facts_.blocks().begin && !keeps_records())
-    stashes_[g] = {.inputs = now_->boundary, .data = now_->data, .records = {}};
+  if (b == part().blocks.begin && !keeps_records())
+    stash_of(now_->what) = {.inputs = now_->boundary, .data = now_->data, .records = {}};
   auto began = clock::now();
   auto record = held_.at(b).forward(std::move(now_->boundary), data_for(b), number_, g);
   if (first_time) {
@@ -151,24 +184,24 @@ void round::forward_block() {
     check_finite(record.outputs, g, b);
   }
   now_->boundary = record.outputs;
-  if (keeps_records()) stashes_[g].records.push_back(std::move(record));
-  if (++now_->block != facts_.blocks().end) return;
+  if (keeps_records()) stash_of(now_->what).records.push_back(std::move(record));
+  if (++now_->block != part().blocks.end) return;
   if (first_time) end_forward();
   end_action();
 }
 
 void round::end_forward() {
   auto g = now_->what.micro_batch;
-  if (facts_.last())
+  if (part().last())
     losses_.push_back({g, take_loss()});
   else
-    send_boundary(facts_.next(), frame_kind::activation, facts_.blocks().end, g);
+    send_boundary(part().next, frame_kind::activation, part().blocks.end, g);
 }
 
 void round::backward_block() {
   auto b = now_->block;
   auto g = now_->what.micro_batch;
-  auto& kept = stashes_.at(g).records;
+  auto& kept = stash_of(now_->what).records;
   auto record = std::move(kept.back());
   kept.pop_back();
   auto began = clock::now();
@@ -178,18 +211,20 @@ void round::backward_block() {
   t.backward += clock::now() - began;
   ++t.backward_count;
   if (g + 1 == facts_.training(number_).end) reducer_.start(b);
-  if (b != facts_.blocks().begin) {
+  if (b != part().blocks.begin) {
     --now_->block;
     return;
   }
-  stashes_.erase(g);
-  if (!facts_.first()) send_boundary(facts_.previous(), frame_kind::gradient, b, g);
+  stashes_.erase({now_->what.chunk, g});
+  --in_flight_;
+  if (!part().first()) send_boundary(part().previous, frame_kind::gradient, b, g);
   end_action();
 }
 
 void round::end_action() {
+  done_[now_->number] = true;
+  ++actions_done_;
   now_.reset();
-  ++next_action_;
 }
 
 /// Sends what lies at the boundary; undefined tensors (gradients of integers) do not travel.
@@ -230,7 +265,7 @@ core::stage_report round::report() const {
   r.step = number_;
   r.at = facts_.at();
   bool trained = facts_.training(number_).size() != 0;
-  for (auto b = facts_.blocks().begin; b < facts_.blocks().end; ++b) {
+  for (auto b : facts_.blocks().all()) {
     core::block_report block{.block = b, .digest = held_.digest(b)};
     if (trained) {
       auto& t = timings_.at(b);

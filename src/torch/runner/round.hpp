@@ -1,18 +1,19 @@
 #pragma once
 // One round of one stage: its schedule's actions in order, one block at a time, and the sums.
 //
-//   action F3 of a stage with blocks 2..4:   input frames -> [2] -> [3] -> [4] -> frames to the
+//   action F3 of a chunk with blocks 2..4:   input frames -> [2] -> [3] -> [4] -> frames to the
 //   next
 //                                            `work()`        once   once   once
 //
 // An action begins when its input frames are here. While it waits, and between actions, the reducer
-// gets its turn.
+// gets its turn; in an opportunistic order, so does the next forward pass that need not wait.
 
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/job.hpp"
@@ -40,7 +41,7 @@ public:
   bool work();
   /// Everything that the report says is known.
   bool complete() const;
-  std::uint32_t actions_done() const { return static_cast<std::uint32_t>(next_action_); }
+  std::uint32_t actions_done() const { return actions_done_; }
   /// What is being computed: `step 3, micro-batch 2, block "h.1"`.
   std::string where() const;
   /// Of a complete round, but for `from`.
@@ -49,12 +50,13 @@ public:
 private:
   /// What is kept of a micro-batch between its forward and backward pass.
   struct stash {
-    tensors inputs;                       // of the stage, when it recomputes
+    tensors inputs;                       // of the chunk, when it recomputes
     std::optional<micro_batch> data;      // likewise
     std::vector<forward_record> records;  // by block
   };
   /// The action in progress.
   struct running {
+    std::size_t number;  // among the actions
     core::stage_action what;
     block_index block = 0;  // whose turn it is
     tensors boundary;       // what goes into it
@@ -66,8 +68,16 @@ private:
   };
 
   bool begin_action();
+  bool begin_forward_ahead();
+  bool begin(std::size_t number);
+  bool gradient_is_here(core::stage_action what) const;
+  bool has_boundary(core::frame_kind kind, block_index block, micro_batch_index g,
+                    const std::vector<tensor_spec>& specs, bool only_floating) const;
   bool take_boundary(core::frame_kind kind, block_index block, micro_batch_index g,
                      const std::vector<tensor_spec>& specs, bool only_floating);
+  /// That the action in progress belongs to.
+  const chunk& part() const { return facts_.chunks()[now_->what.chunk]; }
+  stash& stash_of(core::stage_action what) { return stashes_[{what.chunk, what.micro_batch}]; }
   void run_block();
   void validate_block();
   void forward_block();
@@ -87,10 +97,14 @@ private:
   core::tensor_plane& plane_;
   step_id number_;
   reducer reducer_;
-  std::vector<core::stage_action> actions_;
-  std::size_t next_action_ = 0;
+  stage_facts::orders orders_;
+  std::vector<bool> done_;      // by action
+  std::size_t head_ = 0;        // no action before it is open
+  std::size_t forward_ = 0;     // nor a forward pass before this
+  std::uint32_t actions_done_ = 0;
+  std::uint32_t in_flight_ = 0;  // forward passes without their backward pass
   std::optional<running> now_;
-  std::map<micro_batch_index, stash> stashes_;
+  std::map<std::pair<std::uint32_t, micro_batch_index>, stash> stashes_;  // by chunk
   std::map<block_index, timing> timings_;
   std::vector<core::micro_batch_loss> losses_, validation_losses_;
   std::optional<core::not_finite> offence_;

@@ -26,8 +26,16 @@ stage_facts::stage_facts(const core::job_options& job, const chain& model, view_
     ties_(find_ties(model)) {
   SHOAL_ASSERT(core::check(shape_, block_count_, job.training.micro_batches, errc::internal));
   auto size = static_cast<std::int64_t>(job.training.micro_batch_size);
-  if (!first()) inputs_ = model[blocks().begin - 1]->outputs(size);
-  outputs_ = model[blocks().end - 1]->outputs(size);
+  for (auto run : blocks().chunks()) {
+    auto& part = chunks_.emplace_back();
+    part.blocks = run;
+    part.outputs = model[run.end - 1]->outputs(size);
+    if (run.end != block_count_) part.next = holder(at_.replica, run.end);
+    part.recomputes = job.training.recompute && !part.last();
+    if (run.begin == 0) continue;
+    part.inputs = model[run.begin - 1]->outputs(size);
+    part.previous = holder(at_.replica, run.begin - 1);
+  }
 
   core::reduction_tree tree{job.training.micro_batches, core::reduction_leaf(job.training)};
   std::vector<core::index_range> pieces;
@@ -60,18 +68,14 @@ core::index_range stage_facts::validation(step_id round) const {
   return core::validation_share(job_->validation.micro_batches, at_.replica, replica_count());
 }
 
-bool stage_facts::recomputes() const { return job_->training.recompute && !last(); }
-
-std::vector<core::stage_action> stage_facts::actions(step_id round) const {
-  core::schedule_options options;
-  options.name = core::schedule_of(shape_, *job_);
-  options.stage_count = static_cast<stage_index>(chain_of(at_.replica).stages.size());
+stage_facts::orders stage_facts::orders_of(step_id round) const {
+  auto options = core::schedule_options_of(shape_, at_.replica, *job_);
   options.micro_batches = training(round);
   options.validation_micro_batches = validation(round);
-  options.recompute = job_->training.recompute;
   auto made = core::generate(options);
-  SHOAL_ASSERT(made);  // check_job has seen the name
-  return std::move(made->stages[at_.stage]);
+  SHOAL_ASSERT(made);  // check_order has seen it
+  return {std::move(made->stages[at_.stage]), made->opportunistic,
+          made->opportunistic ? made->live_max[at_.stage] : 0};
 }
 
 // -- sums -----------------------------------------------------------------------------------------
@@ -105,38 +109,39 @@ std::int64_t stage_facts::element_count(const tie_member& parameter) const {
 
 std::vector<expected_frame> stage_facts::expected(step_id round) const {
   std::vector<expected_frame> out;
-  expect_boundaries(round, out);
+  for (auto& part : chunks_) expect_boundaries(round, part, out);
   if (training(round).size() == 0) return out;
   expect_partials(round, out);
   expect_ties(round, out);
   return out;
 }
 
-void stage_facts::expect_boundaries(step_id round, std::vector<expected_frame>& out) const {
+void stage_facts::expect_boundaries(step_id round, const chunk& part,
+                                    std::vector<expected_frame>& out) const {
   using core::frame_kind;
-  auto one = [&](frame_kind kind, block_index block, micro_batch_index g, std::uint32_t part,
+  auto one = [&](frame_kind kind, block_index block, micro_batch_index g, std::uint32_t i,
                  const tensor_spec& spec, node_id from) {
     auto scalar = spec.floating ? core::scalar_kind::f32 : core::scalar_kind::i64;
     out.push_back(
-      {.name = {round, kind, block, g, part}, .from = from, .scalar = scalar, .shape = spec.shape});
+      {.name = {round, kind, block, g, i}, .from = from, .scalar = scalar, .shape = spec.shape});
   };
   auto passes = [&](frame_kind kind, core::index_range micro_batches) {
-    if (first()) return;
     for (auto g = micro_batches.begin; g < micro_batches.end; ++g)
-      for (std::uint32_t i = 0; i < inputs_.size(); ++i)
-        one(kind, blocks().begin, g, i, inputs_[i], previous());
+      for (std::uint32_t i = 0; i < part.inputs.size(); ++i)
+        one(kind, part.blocks.begin, g, i, part.inputs[i], part.previous);
   };
   passes(frame_kind::validation, validation(round));
   auto range = training(round);
   passes(frame_kind::activation, range);
-  if (last()) return;
+  if (part.last()) return;
   for (auto g = range.begin; g < range.end; ++g)
-    for (std::uint32_t i = 0; i < outputs_.size(); ++i)
-      if (outputs_[i].floating) one(frame_kind::gradient, blocks().end, g, i, outputs_[i], next());
+    for (std::uint32_t i = 0; i < part.outputs.size(); ++i)
+      if (part.outputs[i].floating)
+        one(frame_kind::gradient, part.blocks.end, g, i, part.outputs[i], part.next);
 }
 
 void stage_facts::expect_partials(step_id round, std::vector<expected_frame>& out) const {
-  for (auto block = blocks().begin; block < blocks().end; ++block) {
+  for (auto block : blocks().all()) {
     auto shard = shard_of(element_count(block), at_.replica);
     if (shard.size == 0) continue;
     for (replica_index r = 0; r < replica_count(); ++r) {

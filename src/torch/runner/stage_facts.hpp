@@ -15,34 +15,43 @@
 
 namespace shoal::engine {
 
+/// A run of blocks of the stage, and its neighbours in the chain.
+struct chunk {
+  core::index_range blocks;
+  node_id previous;  ///< nobody before the first block ...
+  node_id next;      ///< ... and after the last
+  /// What comes from the part before (nothing to the first one), and goes to the next.
+  std::vector<tensor_spec> inputs, outputs;
+  bool recomputes = false;  ///< its forward pass keeps only the inputs
+  bool first() const { return !previous; }
+  bool last() const { return !next; }
+};
+
 class stage_facts {
 public:
-  /// `job` and `model` must outlive this. `at` is a place in `shape`, which fits both.
+  /// `job` and `model` must outlive this. `at` is a place in `shape`, which fits both (also by
+  /// `check_order`).
   stage_facts(const core::job_options& job, const chain& model, view_id view, core::layout shape,
               core::place at);
 
   view_id view() const { return view_; }
   core::place at() const { return at_; }
-  core::index_range blocks() const { return mine().blocks; }
-  bool first() const { return at_.stage == 0; }
-  bool last() const { return blocks().end == block_count_; }
+  const core::block_runs& blocks() const { return mine().blocks; }
+  const std::vector<chunk>& chunks() const { return chunks_; }
   node_id self() const { return mine().node; }
-  node_id previous() const { return chain_of(at_.replica).stages[at_.stage - 1].node; }
-  node_id next() const { return chain_of(at_.replica).stages[at_.stage + 1].node; }
   bool is_member(node_id node) const;
-
-  /// What comes from the stage before (not for the first stage), and goes to the next one.
-  const std::vector<tensor_spec>& inputs() const { return inputs_; }
-  const std::vector<tensor_spec>& outputs() const { return outputs_; }
 
   /// Micro-batches of the round; empty in the closing one.
   core::index_range training(step_id round) const;
   /// Validation micro-batches of this replica in the round; empty when none is due.
   core::index_range validation(step_id round) const;
-  /// What the stage does in the round, in order.
-  std::vector<core::stage_action> actions(step_id round) const;
-  /// Whether the forward pass keeps only the stage's input.
-  bool recomputes() const;
+  /// What the stage does in the round.
+  struct orders {
+    std::vector<core::stage_action> actions;
+    bool opportunistic = false;  ///< as core::schedule
+    std::uint32_t live_max = 0;
+  };
+  orders orders_of(step_id round) const;
 
   // -- sums ---------------------------------------------------------------------------------------
 
@@ -74,7 +83,7 @@ public:
 private:
   const core::replica& chain_of(replica_index replica) const { return shape_.replicas[replica]; }
   const core::stage& mine() const { return chain_of(at_.replica).stages[at_.stage]; }
-  void expect_boundaries(step_id round, std::vector<expected_frame>& out) const;
+  void expect_boundaries(step_id round, const chunk& part, std::vector<expected_frame>& out) const;
   void expect_partials(step_id round, std::vector<expected_frame>& out) const;
   void expect_ties(step_id round, std::vector<expected_frame>& out) const;
 
@@ -83,7 +92,7 @@ private:
   view_id view_;
   core::layout shape_;
   core::place at_;
-  std::vector<tensor_spec> inputs_, outputs_;
+  std::vector<chunk> chunks_;
   std::vector<core::accumulation> sums_;    // by replica
   std::vector<std::uint32_t> first_piece_;  // by replica, and the end
   std::vector<core::piece_addition> additions_;

@@ -166,6 +166,8 @@ private:
 
     core::place at;
     if (core::find_place(w.plan.shape, w.self.node, at)) {
+      auto runs = core::check_order(w.plan.shape, at.replica, options_.job, errc::protocol);
+      if (!runs) return fail(runs.error());
       w.facts.emplace(options_.job, options_.model, w.plan.view, w.plan.shape, at);
       w.fetcher.emplace(state_fetcher::options{options_.job, options_.model, held_, inbox_,
                                                options_.plane, options_.store},
@@ -330,7 +332,7 @@ private:
     auto step = held_.applied();
     if (step.value == 0 || !core::checkpoints_after(options_.job, step.value)) return;
     std::vector<block_index> mine;
-    for (auto b = w.facts->blocks().begin; b < w.facts->blocks().end; ++b)
+    for (auto b : w.facts->blocks().all())
       if (core::writer_of(b, w.facts->replica_count()) == w.facts->at().replica) mine.push_back(b);
     if (!mine.empty()) tell(core::runner_snapshot{w.plan.view, step, held_.copies(mine)});
   }

@@ -35,9 +35,9 @@ at::Tensor tensor_over(const core::state_tensor& t) {
 }  // namespace
 
 state_fetcher::state_fetcher(const options& with, const core::prepare& plan,
-                             core::index_range wanted)
+                             const core::block_runs& wanted)
   : with_(with), view_(plan.view), step_(plan.step), checkpoint_(plan.checkpoint) {
-  for (auto b = wanted.begin; b < wanted.end; ++b) {
+  for (auto b : wanted.all()) {
     auto missing = std::ranges::find(plan.missing, b, &core::block_source::block);
     if (missing == plan.missing.end() && with_.blocks.has(b)) continue;
     with_.blocks.drop(b);  // the supervisor does not trust ours

@@ -42,7 +42,7 @@ public:
   };
 
   /// For the stage that holds `wanted`. Blocks that are held and not missing by the plan are kept.
-  state_fetcher(const options& with, const core::prepare& plan, core::index_range wanted);
+  state_fetcher(const options& with, const core::prepare& plan, const core::block_runs& wanted);
 
   /// Asks the first source of each block. The view is open.
   void ask(core::time_point now);

@@ -169,8 +169,7 @@ std::map<std::uint64_t, core::prepare> fleet::plan(const core::layout& shape, st
     auto& p = plans[number] = common;
     core::place at;
     if (!core::find_place(shape, {number}, at)) continue;
-    auto blocks = shape.replicas[at.replica].stages[at.stage].blocks;
-    for (auto b = blocks.begin; b < blocks.end; ++b) {
+    for (auto b : shape.replicas[at.replica].stages[at.stage].blocks.all()) {
       auto& h = holders[b];
       if (std::ranges::find(h, node_id{number}) != h.end()) continue;
       p.missing.push_back({b, h});

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/rng.hpp"
+#include "layout/interleave.hpp"
 #include "unit/torch/runner/fleet.hpp"
 
 namespace shoal::engine::test {
@@ -37,7 +38,8 @@ core::layout random_layout(std::vector<std::uint64_t> nodes, rng& random) {
   }
   for (auto left = 6 - replica_count; left > 0; --left)
     ++replicas[random.below(replica_count)].micro_batches;
-  return make_layout(replicas);
+  auto shape = make_layout(replicas);
+  return random.below(3) == 0 ? shoal::test::interleave(shape, 2) : shape;
 }
 
 /// The life of a job under churn, from one seed.

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "layout/interleave.hpp"
 #include "torch/runner/stage_facts.hpp"
 #include "unit/torch/runner/fleet.hpp"
 
@@ -12,8 +13,8 @@ namespace {
 const auto shape = make_layout({{{{1, 1}, {2, 2}, {3, 1}}, 4}, {{{4, 4}}, 2}});
 
 struct facts_of {
-  explicit facts_of(core::place at, core::job_options j = small_job())
-    : job(std::move(j)), model(must_make(job.model)), facts(job, model, {1}, shape, at) {}
+  explicit facts_of(core::place at, core::job_options j = small_job(), core::layout of = shape)
+    : job(std::move(j)), model(must_make(job.model)), facts(job, model, {1}, std::move(of), at) {}
   core::job_options job;
   chain model;
   stage_facts facts;
@@ -24,14 +25,32 @@ struct facts_of {
 TEST_CASE("a stage knows its neighbours and boundaries", "[torch][runner]") {
   facts_of middle({0, 1});
   CHECK(middle.facts.self().value == 2);
-  CHECK(middle.facts.previous().value == 1);
-  CHECK(middle.facts.next().value == 3);
-  CHECK_FALSE(middle.facts.first());
-  CHECK_FALSE(middle.facts.last());
-  CHECK(middle.facts.inputs()[0].shape == std::vector<std::int64_t>{2, 6, 16});
+  REQUIRE(middle.facts.chunks().size() == 1);
+  auto& whole = middle.facts.chunks()[0];
+  CHECK(whole.previous.value == 1);
+  CHECK(whole.next.value == 3);
+  CHECK_FALSE(whole.first());
+  CHECK_FALSE(whole.last());
+  CHECK(whole.inputs[0].shape == std::vector<std::int64_t>{2, 6, 16});
   CHECK(middle.facts.holder(1, 3).value == 4);
   CHECK(middle.facts.is_member({4}));
   CHECK_FALSE(middle.facts.is_member({5}));
+}
+
+TEST_CASE("a stage with two chunks stands twice in the chain", "[torch][runner]") {
+  auto twice = make_layout({{{{1, 2}, {2, 2}}, 4}, {{{4, 4}}, 2}});
+  facts_of second({0, 1}, small_job(), shoal::test::interleave(twice, 2));
+  REQUIRE(second.facts.chunks().size() == 2);
+  auto& early = second.facts.chunks()[0];
+  auto& late = second.facts.chunks()[1];
+  CHECK(early.blocks == core::index_range{1, 2});
+  CHECK(early.previous.value == 1);
+  CHECK(early.next.value == 1);
+  CHECK(late.blocks == core::index_range{3, 4});
+  CHECK(late.previous.value == 1);
+  CHECK(late.last());
+  CHECK(core::text_of(second.facts.orders_of({1}).actions) ==
+        "F0 F1 F0.1 B0.1 F1.1 B1.1 F2 B0 F3 B1 F2.1 B2.1 F3.1 B3.1 B2 B3");
 }
 
 TEST_CASE("shards cover a sum without overlap", "[torch][runner]") {
@@ -94,8 +113,9 @@ TEST_CASE("the closing round validates and does nothing else", "[torch][runner]"
   facts_of middle({0, 1}, job);
   CHECK(middle.facts.training({4}).size() == 0);
   for (auto& f : middle.facts.expected({4})) CHECK(f.name.kind == core::frame_kind::validation);
-  for (auto& a : middle.facts.actions({4})) CHECK(a.kind == core::action_kind::validate);
-  CHECK(middle.facts.actions({4}).size() == 1);
+  auto actions = middle.facts.orders_of({4}).actions;
+  for (auto& a : actions) CHECK(a.kind == core::action_kind::validate);
+  CHECK(actions.size() == 1);
 }
 
 }  // namespace shoal::engine::test
