@@ -74,10 +74,10 @@ struct validation_options {
 struct parallelism_options {
   /// A name of `stage_orders` (core/layout.hpp), or "auto": planned at each morph.
   std::string schedule = "1f1b";
-  std::uint32_t chunks = 0;       ///< runs of blocks a stage where interleaved; 0: 2
-  std::uint32_t depth = 0;        ///< stages of the deepest replica; 0: planned
-  std::uint32_t nodes_min = 1;    ///< with fewer the job holds
-  std::uint32_t nodes_max = 0;    ///< more are kept as spares; 0: no limit
+  std::uint32_t chunks = 0;     ///< runs of blocks a stage where interleaved; 0: 2
+  std::uint32_t depth = 0;      ///< stages of the deepest replica; 0: planned
+  std::uint32_t nodes_min = 1;  ///< with fewer the job holds
+  std::uint32_t nodes_max = 0;  ///< more are kept as spares; 0: no limit
 };
 
 struct checkpoint_options {

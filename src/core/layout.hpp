@@ -82,8 +82,7 @@ struct replica {
   static auto fields(auto& x) { return std::tie(x.stages, x.micro_batches, x.ahead); }
 
   std::uint32_t chunk_count() const {
-    return stages.empty() ? 0
-                          : static_cast<std::uint32_t>(stages.front().blocks.chunks().size());
+    return stages.empty() ? 0 : static_cast<std::uint32_t>(stages.front().blocks.chunks().size());
   }
 };
 

@@ -67,8 +67,7 @@ private:
   }
   std::vector<core::held_block> held() const {
     std::vector<core::held_block> all;
-    for (auto b : blocks().all())
-      all.push_back({b, paper_digest(b, applied_)});
+    for (auto b : blocks().all()) all.push_back({b, paper_digest(b, applied_)});
     return all;
   }
   core::standing standing() const {

@@ -102,8 +102,7 @@ void for_each_run(core::job_options job, Visitor visit) {
 
 }  // namespace
 
-TEST_CASE("every layout, order and recompute gives the bits of the reference",
-          "[torch][layout]") {
+TEST_CASE("every layout, order and recompute gives the bits of the reference", "[torch][layout]") {
   auto kind = GENERATE("gpt2", "llama");
   auto dropout = GENERATE(0.0, 0.1);
   auto job = job_of(kind, dropout);

@@ -114,6 +114,15 @@ TEST_CASE("sizes that do not divide are told with both numbers", "[net][input]")
   SECTION("more stages than blocks") {
     refused_with(3, {"parallelism.depth=9"}, {"parallelism.depth", "6 blocks"});
   }
+  SECTION("chunks where there is one a stage, or too few to interleave") {
+    refused_with(3, {"parallelism.chunks=2"}, {"parallelism.chunks", "interleaved-1f1b"});
+    refused_with(3, {"parallelism.chunks=1", "parallelism.schedule=interleaved-1f1b"},
+                 {"parallelism.chunks", "2 or more"});
+  }
+  SECTION("Varuna's order without recompute") {
+    refused_with(3, {"parallelism.schedule=varuna"},
+                 {"parallelism.schedule", "training.recompute = true"});
+  }
   SECTION("a batch larger than the data") {
     scratch_folder data;
     write(data.path / "some.txt", std::string(90, 'x'));

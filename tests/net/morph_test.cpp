@@ -59,6 +59,23 @@ TEST_CASE("all nodes are killed before any checkpoint: the job begins again", "[
   same_as_reference(job);
 }
 
+TEST_CASE("in every order of passes a killed node is replaced, and no bit changes",
+          "[net][morph]") {
+  scratch_folder folder;
+  auto job = folder.path / "run";
+  auto order = GENERATE("gpipe", "1f1b-searched", "interleaved-1f1b", "varuna", "auto");
+  INFO(order);
+  auto events =
+    "churn.event=[{at_step = 6, action = \"kill\", count = 1}, {at_step = 9, action = \"join\", "
+    "count = 1}]";
+  std::vector<std::string> sets{std::string("parallelism.schedule=") + order,
+                                "emulate.delay=20ms", "parallelism.depth=3", events};
+  if (order == std::string("varuna")) sets.push_back("training.recompute=true");
+  require_end(run(tiny("run", job, sets), 60s), 0);
+  CHECK(count(job, "morph") >= 2);
+  same_as_reference(job);
+}
+
 TEST_CASE("a node that is asked to leave hands over and ends with 0", "[net][morph]") {
   scratch_folder folder;
   auto job = folder.path / "run";

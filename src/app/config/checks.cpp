@@ -71,15 +71,17 @@ void check_layout(const core::job_options& job, std::vector<complaint>& out) {
                                           " blocks: embedding, layers, head"});
   bool interleaves = p.schedule == "interleaved-1f1b";
   if (interleaves && p.chunks == 1)
-    out.push_back({"parallelism.chunks", "(1) leaves interleaved-1f1b nothing to interleave; "
-                                         "expected 2 or more, or 0 for 2"});
+    out.push_back({"parallelism.chunks",
+                   "(1) leaves interleaved-1f1b nothing to interleave; "
+                   "expected 2 or more, or 0 for 2"});
   if (p.chunks != 0 && !interleaves && p.schedule != "auto")
     out.push_back({"parallelism.chunks", "(" + number(p.chunks) + ") is of use only with " +
                                            "parallelism.schedule = \"interleaved-1f1b\" or " +
                                            "\"auto\", not \"" + p.schedule + "\""});
   if (p.schedule == "varuna" && !job.training.recompute)
-    out.push_back({"parallelism.schedule", "(\"varuna\") is an order of forward, recompute and "
-                                           "backward passes; it needs training.recompute = true"});
+    out.push_back({"parallelism.schedule",
+                   "(\"varuna\") is an order of forward, recompute and "
+                   "backward passes; it needs training.recompute = true"});
   const auto& c = job.churn;
   if (c.nodes_max < c.nodes_min)
     out.push_back(

@@ -45,7 +45,8 @@ std::vector<std::uint32_t> room_of(const price_list& prices, const chain& replic
     auto needs = [&](std::uint32_t count) {
       return prices.cost.needed_bytes(chunks, count, slots, s + 1 == replica.stages());
     };
-    auto left = replica.workers[s].memory_bytes - std::min(replica.workers[s].memory_bytes, needs(0));
+    auto left =
+      replica.workers[s].memory_bytes - std::min(replica.workers[s].memory_bytes, needs(0));
     auto each = std::max<std::uint64_t>(1, needs(1) - needs(0));
     auto fits = std::clamp<std::uint64_t>(left / each, 1, most);
     room.push_back(std::min(static_cast<std::uint32_t>(fits), room.empty() ? most : room.back()));
@@ -61,8 +62,8 @@ std::vector<std::uint32_t> formula(const price_list& prices, const chain& replic
     double after = replica.stages() - 1 - s;
     double hop = 0;
     if (s + 1 < replica.stages())
-      hop = prices.cost.transfer_seconds(replica.blocks[s + 1].begin) +
-            prices.cost.latency_seconds();
+      hop =
+        prices.cost.transfer_seconds(replica.blocks[s + 1].begin) + prices.cost.latency_seconds();
     auto ahead = after + std::ceil(2 * after * hop / std::max(replica.slowest_s, 1e-9));
     auto most = std::min(room[s] - 1, warm_up.empty() ? none : warm_up.back());
     warm_up.push_back(static_cast<std::uint32_t>(std::min<double>(ahead, most)));
@@ -85,10 +86,11 @@ std::vector<std::uint32_t> ahead_of(const price_list& prices, const chain& repli
   if (prices.order == stage_order::varuna || replica.stages() == 1) return room;
   auto tries = static_cast<std::uint32_t>(cells_max * 8 / std::max<std::uint64_t>(cells, 1));
   if (tries < 8) return formula(prices, replica, room);
-  auto found = search_warm_up(costs_of(prices, replica), {.micro_batches = replica.micro_batches.size(),
-                                                          .recompute = prices.job.training.recompute,
-                                                          .live_max = room,
-                                                          .tries_max = tries});
+  auto found =
+    search_warm_up(costs_of(prices, replica), {.micro_batches = replica.micro_batches.size(),
+                                               .recompute = prices.job.training.recompute,
+                                               .live_max = room,
+                                               .tries_max = tries});
   SHOAL_ASSERT(found);
   return found->warm_up;
 }

@@ -26,9 +26,9 @@ std::uint64_t bytes_of(const stage_sums& sums, std::uint32_t stash_count, std::u
     return (stash_count * bytes + sums.chunks - 1) / sums.chunks;
   };
   // With recompute only inputs wait, and one pass is complete while it runs backward.
-  auto stash = recompute ? of_passes(sums.boundary_bytes) +
-                             (sums.stash_bytes + sums.chunks - 1) / sums.chunks
-                         : of_passes(sums.stash_bytes);
+  auto stash =
+    recompute ? of_passes(sums.boundary_bytes) + (sums.stash_bytes + sums.chunks - 1) / sums.chunks
+              : of_passes(sums.stash_bytes);
   return process_reserve_bytes + weights + sums.state_bytes + stash;
 }
 
@@ -44,7 +44,8 @@ std::uint64_t stage_bytes(const plan_profile& profile, const block_runs& blocks,
     sums.state_bytes += block.state_bytes;
     sums.stash_bytes += block.stash_bytes;
   }
-  for (auto chunk : blocks.chunks()) sums.boundary_bytes += profile.blocks[chunk.begin].boundary_bytes;
+  for (auto chunk : blocks.chunks())
+    sums.boundary_bytes += profile.blocks[chunk.begin].boundary_bytes;
   return bytes_of(sums, stash_count, slot_count, recompute);
 }
 

@@ -26,8 +26,8 @@ result<stage_order> order_of(const schedule_options& options) {
   auto order = stage_order_of(options.name);
   if (order == stage_order::as_job) return unknown(options.name);
   if (options.chunks != 1 && order != stage_order::interleaved)
-    return {errc::config, "schedule \"" + std::string(options.name) + "\" runs 1 chunk a stage, not " +
-                            std::to_string(options.chunks) +
+    return {errc::config, "schedule \"" + std::string(options.name) +
+                            "\" runs 1 chunk a stage, not " + std::to_string(options.chunks) +
                             "; \"interleaved-1f1b\" is for several."};
   if (order == stage_order::varuna && !options.recompute)
     return {errc::config,
@@ -144,7 +144,8 @@ result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index
   if (order == stage_order::interleaved && options.chunks > 1) {
     auto all = options.chunks * count;
     if (chunk_by_chunk(options)) return all;
-    return std::min(all, 2 * after + (options.chunks - 1) * group_of(options.stage_count, count) + 1);
+    return std::min(all,
+                    2 * after + (options.chunks - 1) * group_of(options.stage_count, count) + 1);
   }
   return std::min(count, warm_up_of(options, order, stage) + 1);
 }

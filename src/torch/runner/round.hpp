@@ -98,9 +98,9 @@ private:
   step_id number_;
   reducer reducer_;
   stage_facts::orders orders_;
-  std::vector<bool> done_;      // by action
-  std::size_t head_ = 0;        // no action before it is open
-  std::size_t forward_ = 0;     // nor a forward pass before this
+  std::vector<bool> done_;   // by action
+  std::size_t head_ = 0;     // no action before it is open
+  std::size_t forward_ = 0;  // nor a forward pass before this
   std::uint32_t actions_done_ = 0;
   std::uint32_t in_flight_ = 0;  // forward passes without their backward pass
   std::optional<running> now_;

@@ -16,9 +16,9 @@ layout picture() {
 /// Two chunks a stage.
 layout chunked() {
   layout shape;
-  shape.replicas = {{{{node_id{1}, block_runs({{0, 2}, {4, 6}})},
-                      {node_id{2}, block_runs({{2, 4}, {6, 8}})}},
-                     {0, 16}}};
+  shape.replicas = {
+    {{{node_id{1}, block_runs({{0, 2}, {4, 6}})}, {node_id{2}, block_runs({{2, 4}, {6, 8}})}},
+     {0, 16}}};
   shape.order = stage_order::interleaved;
   return shape;
 }

@@ -91,7 +91,7 @@ TEST_CASE("a bad header is refused with what was expected", "[transport][frame]"
     {"magic", [](auto& b) { put(b, 0, magic("GET ")); }, errc::protocol,
      "begins with \"GET \", expected \"SHLF\""},
     {"version", [](auto& b) { put(b, 4, std::uint16_t{7}); }, errc::protocol,
-     "version 7, expected 2"},
+     "version 7, expected " + std::to_string(core::protocol_version)},
     {"kind", [](auto& b) { put(b, 6, std::uint8_t{8}); }, errc::protocol,
      "kind 8 is unknown, expected 0 to 7"},
     {"scalar", [](auto& b) { put(b, 7, std::uint8_t{4}); }, errc::protocol,

@@ -119,7 +119,8 @@ TEST_CASE("every schedule follows a valid plan, and each block's gradients come 
                                      .recompute = recompute,
                                      .chunks = chunks};
             if (order == stage_order::searched)
-              for (stage_index s = 0; s < stages; ++s) options.ahead.push_back(3 * (stages - 1 - s));
+              for (stage_index s = 0; s < stages; ++s)
+                options.ahead.push_back(3 * (stages - 1 - s));
             CAPTURE(name, stages, m, chunks, recompute);
             auto made = generate(options);
             REQUIRE(made);
@@ -133,8 +134,7 @@ TEST_CASE("every schedule follows a valid plan, and each block's gradients come 
               options.ahead.resize(order == stage_order::searched ? stages : 0);
               std::map<std::uint32_t, micro_batch_index> next;
               for (auto& a : made->stages[s])
-                if (a.kind == action_kind::backward)
-                  CHECK(a.micro_batch == 5 + next[a.chunk]++);
+                if (a.kind == action_kind::backward) CHECK(a.micro_batch == 5 + next[a.chunk]++);
               for (std::uint32_t c = 0; c < chunks && m > 0; ++c) CHECK(next[c] == m);
             }
             if (m == 0) continue;
