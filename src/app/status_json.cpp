@@ -56,6 +56,7 @@ nlohmann::ordered_json status_json(const core::supervisor_status& status,
                               {"view", status.view.value},
                               {"morphs", status.morphs},
                               {"layout", core::text_of(status.shape)},
+                              {"link_bytes_per_s", status.link_bytes_per_s},
                               {"reason", status.reason}};
   auto& checkpoints = json["checkpoints"] = nlohmann::ordered_json::array();
   for (auto step : status.checkpoints) checkpoints.push_back(step.value);

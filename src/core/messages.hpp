@@ -311,11 +311,12 @@ struct stage_report {
   std::vector<micro_batch_loss> losses;             ///< last stage only
   std::vector<micro_batch_loss> validation_losses;  ///< last stage only, when due
   std::optional<not_finite> offence;
+  std::uint64_t link_bytes_per_s = 0;  ///< that large frames came with; 0: not measured
   friend bool operator==(const stage_report&, const stage_report&) = default;
   static constexpr auto type_name = "shoal::stage_report";
   static auto fields(auto& x) {
     return std::tie(x.from, x.view, x.step, x.at.replica, x.at.stage, x.blocks, x.losses,
-                    x.validation_losses, x.offence);
+                    x.validation_losses, x.offence, x.link_bytes_per_s);
   }
 };
 
@@ -329,11 +330,12 @@ struct replica_report {
   std::vector<micro_batch_loss> losses;
   std::vector<micro_batch_loss> validation_losses;
   std::optional<not_finite> offence;
+  std::vector<std::uint64_t> link_bytes_per_s;  ///< one a stage at most
   friend bool operator==(const replica_report&, const replica_report&) = default;
   static constexpr auto type_name = "shoal::replica_report";
   static auto fields(auto& x) {
     return std::tie(x.from, x.view, x.step, x.replica, x.blocks, x.losses, x.validation_losses,
-                    x.offence);
+                    x.offence, x.link_bytes_per_s);
   }
 };
 
@@ -344,11 +346,13 @@ struct decided {
   std::uint64_t digest_before = 0;  ///< of all weights after step `what.step - 1`, see model_digest
   std::optional<f64> validation_loss;  ///< of those weights, when due
   std::optional<not_finite> offence;
-  std::vector<block_report> blocks;  ///< with the mean times over replicas
+  std::vector<block_report> blocks;    ///< with the mean times over replicas
+  std::uint64_t link_bytes_per_s = 0;  ///< median over all nodes; 0: not measured
   friend bool operator==(const decided&, const decided&) = default;
   static constexpr auto type_name = "shoal::decided";
   static auto fields(auto& x) {
-    return std::tie(x.from, x.what, x.digest_before, x.validation_loss, x.offence, x.blocks);
+    return std::tie(x.from, x.what, x.digest_before, x.validation_loss, x.offence, x.blocks,
+                    x.link_bytes_per_s);
   }
 };
 

@@ -14,6 +14,7 @@
 
 #include "base/result.hpp"
 #include "core/messages.hpp"
+#include "core/plan/link_rate.hpp"
 
 namespace shoal::core {
 
@@ -111,6 +112,9 @@ public:
   virtual void resume(node_id from) = 0;
   /// Bytes sent and received so far, for status and benchmarks.
   virtual std::pair<std::uint64_t, std::uint64_t> traffic() const = 0;
+  /// What large frames from the peers of the open view come with, at most once a peer; peers of
+  /// which too few came are left out. For plans, never for what is trained.
+  virtual std::vector<link_rate> incoming_rates() const = 0;
 };
 
 // -- stage runner ---------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 #pragma once
-// The pace of an emulated link: when may a frame that is handed over now leave?
+// The pace of an emulated link: when may the bytes of a frame that is handed over now leave?
 //
-//   hand over   |<-- waits for frames before -->|<-- bytes / rate -->|<-- delay -->| written
+//   hand over   |<-- waits for frames before -->|<-- delay -->|<-- bytes / rate -->|
+//                                                         first byte           last byte
 //
 // One link carries everything from one node to another, both direction classes, in order of
-// handing over. What is emulated is the time at which a whole frame is given to the real network:
-// neither loss, nor sharing of a link by several pairs, nor the greeting of connections.
+// handing over. What is emulated is the time at which bytes are given to the real network, those of
+// a large frame piece by piece, so that its receiver sees them come at the rate: neither loss, nor
+// sharing of a link by several pairs, nor the greeting of connections.
 
 #include <chrono>
 #include <cstdint>
@@ -15,6 +17,13 @@
 
 namespace shoal::transport {
 
+/// When the first and the last byte of a frame may be written.
+struct passage {
+  core::time_point first;
+  core::time_point last;
+  friend bool operator==(const passage&, const passage&) = default;
+};
+
 /// Pure: time is an argument. Never blocks, never sleeps.
 class link_clock {
 public:
@@ -23,7 +32,7 @@ public:
 
   /// Puts a frame of `bytes` on the link and says when it may be written: never before a frame put
   /// on it earlier. Without rate and delay that is `now`.
-  core::time_point put(core::time_point now, std::uint64_t bytes);
+  passage put(core::time_point now, std::uint64_t bytes);
 
   /// Everything on the link was dropped: it is free.
   void clear() { free_at_ = {}; }

@@ -61,6 +61,8 @@ public:
     return {node_->sent_bytes, node_->received_bytes};
   }
 
+  std::vector<core::link_rate> incoming_rates() const override { return {}; }
+
 private:
   std::shared_ptr<memory_network> network_;  // shared with the hub and the other planes
   std::shared_ptr<memory_node> node_;        // shared with tasks in flight

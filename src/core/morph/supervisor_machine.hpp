@@ -43,7 +43,7 @@ struct supervisor_options {
   job_options job;
   std::string job_text;  ///< canonical; sent to each node
   std::uint64_t job_digest = 0;
-  plan_profile profile;  ///< a block each; times get refined by what is measured
+  plan_profile profile;  ///< a block each; times and the link's rate get refined
   ledger_state ledger;   ///< as found; default-made: a new job
   planner plan;          ///< empty: core::plan
   recovery recover;      ///< empty: core::find_recovery_line

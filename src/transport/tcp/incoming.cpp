@@ -1,6 +1,7 @@
 #include "transport/tcp/incoming.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -90,7 +91,7 @@ void incoming::read_header() {
   asio::async_read(socket_, asio::buffer(header_bytes_),
                    [self = shared_from_this()](asio::error_code ec, std::size_t n) {
                      if (!self->open()) return;
-                     self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
+                     self->count(n);
                      if (ec)
                        return self->fail(error_of(ec, "the connection from " + self->address_));
                      self->judge_header();
@@ -116,9 +117,7 @@ void incoming::ask() {
       SHOAL_ASSERT(answer.into.size == header_.bytes);
       state_ = state::reading;
       into_ = std::move(answer.into);
-      filling_ = true;
-      offset_ = 0;
-      hash_.restart();
+      begin_payload();
       return read_payload();
     case core::admission::kind::later:
       state_ = state::waiting;
@@ -135,6 +134,32 @@ void incoming::resume() {
   if (state_ == state::waiting) ask();
 }
 
+void incoming::begin_payload() {
+  filling_ = true;
+  offset_ = 0;
+  hash_.restart();
+  if (header_.bytes < link_meter::frame_bytes_min) return;
+  asio::error_code ec;
+  auto here = socket_.available(ec);
+  if (auto* meter = judge_.meter(*this); meter != nullptr && !ec)
+    meter->begin(hello_.direction, std::chrono::steady_clock::now(), header_.bytes, here);
+}
+
+void incoming::end_payload(bool complete) {
+  if (!std::exchange(filling_, false) || header_.bytes < link_meter::frame_bytes_min) return;
+  if (auto* meter = judge_.meter(*this); meter == nullptr) {
+  } else if (complete) {
+    meter->end(hello_.direction, std::chrono::steady_clock::now());
+  } else {
+    meter->drop(hello_.direction);
+  }
+}
+
+void incoming::count(std::size_t bytes) {
+  received_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (auto* meter = judge_.meter(*this)) meter->read(bytes);
+}
+
 void incoming::read_payload() {
   // The last piece brings the trailer along.
   auto done = std::min(offset_, into_.size);
@@ -147,7 +172,7 @@ void incoming::read_payload() {
                          last ? trailer_.size() - trailer_done : 0)};
   socket_.async_read_some(buffers, [self = shared_from_this()](asio::error_code ec, std::size_t n) {
     if (!self->open()) return;
-    self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
+    self->count(n);
     if (ec && ec != asio::error::operation_aborted)  // that was let_go
       return self->fail(error_of(ec, "the connection from " + self->address_));
     self->got_payload(n);
@@ -156,7 +181,7 @@ void incoming::read_payload() {
 
 void incoming::got_payload(std::size_t bytes) {
   if (!judge_.wanted(header_)) {
-    filling_ = false;
+    end_payload(false);
     into_ = {};
     return skip(header_.bytes + frame_trailer_size - offset_ - bytes);
   }
@@ -170,7 +195,7 @@ void incoming::got_payload(std::size_t bytes) {
 }
 
 void incoming::complete() {
-  filling_ = false;
+  end_payload(true);
   auto payload = std::move(into_);
   into_ = {};
   if (get<std::uint64_t>(trailer_, 0) != hash_.value())
@@ -191,7 +216,7 @@ void incoming::skip(std::uint64_t bytes) {
   socket_.async_read_some(
     scrap(bytes), [self = shared_from_this(), bytes](asio::error_code ec, std::size_t n) {
       if (!self->open()) return;
-      self->received_bytes_.fetch_add(n, std::memory_order_relaxed);
+      self->count(n);
       if (ec) return self->fail(error_of(ec, "the connection from " + self->address_));
       self->skip(bytes - n);
     });
@@ -220,6 +245,7 @@ void incoming::refuse(error why) {
 
 void incoming::close_saying(const error& why) {
   if (!open()) return;
+  end_payload(false);
   state_ = state::closing;
   asio::error_code ignored;
   socket_.cancel(ignored);  // pending reads end, and find us closing
@@ -248,6 +274,7 @@ void incoming::drain() {
 }
 
 void incoming::kill() {
+  end_payload(false);
   state_ = state::closed;
   timer_.cancel();
   close(socket_);

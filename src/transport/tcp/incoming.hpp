@@ -14,6 +14,7 @@
 
 #include "core/ports.hpp"
 #include "transport/hello.hpp"
+#include "transport/link_meter.hpp"
 #include "transport/tcp/socket.hpp"
 #include "transport/wire.hpp"
 
@@ -38,6 +39,8 @@ public:
     virtual void left(incoming& from) = 0;
     /// `expire_after` has run out.
     virtual void expired(incoming& from) = 0;
+    /// What measures the link from that peer; null for one outside the view. Used at once.
+    virtual link_meter* meter(incoming& from) = 0;
   };
 
   struct limits {
@@ -78,6 +81,9 @@ private:
   void read_header();
   void judge_header();
   void ask();
+  void begin_payload();
+  void end_payload(bool complete);
+  void count(std::size_t bytes);
   void read_payload();
   void got_payload(std::size_t bytes);
   void complete();

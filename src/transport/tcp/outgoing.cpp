@@ -1,6 +1,7 @@
 #include "transport/tcp/outgoing.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -13,9 +14,32 @@ namespace {
 
 // Small enough to stay in the cache between hashing and the kernel's copy, large enough that the
 // call costs nothing beside it; it also bounds how long other connections wait for the thread.
-constexpr std::size_t piece_size = 256 << 10;
+constexpr std::size_t piece_size_max = 256 << 10;
+// On an emulated link: a piece for a millisecond, so that the receiver sees a steady flow.
+constexpr std::size_t piece_size_min = 16 << 10, paced_size_min = 64 << 10;
 constexpr auto pause_max = 320ms;
 constexpr auto patience = 2s;
+
+/// Whether the emulated link spreads the frame over time. Then its header goes alone, for the
+/// receiver to take the time from.
+bool is_paced(const outbound_frame& f) {
+  return f.due.first < f.due.last && f.payload.size >= paced_size_min;
+}
+
+std::size_t piece_size_of(const outbound_frame& f) {
+  if (!is_paced(f)) return piece_size_max;
+  auto ns = static_cast<std::size_t>((f.due.last - f.due.first).count());
+  return std::clamp(f.payload.size * 1'000'000 / ns, piece_size_min, piece_size_max);
+}
+
+/// When the first `bytes` of the payload may be written.
+core::time_point due_of(const outbound_frame& f, std::size_t bytes) {
+  if (!is_paced(f)) return f.due.last;
+  auto share = static_cast<double>(bytes) / static_cast<double>(f.payload.size);
+  return f.due.first +
+         std::chrono::duration_cast<std::chrono::nanoseconds>(
+           share * std::chrono::duration<double, std::nano>(f.due.last - f.due.first));
+}
 
 }  // namespace
 
@@ -145,31 +169,47 @@ void outgoing::push(outbound_frame frame) {
 
 void outgoing::clear() {
   queue_.clear();
-  pace_.cancel();
   queued_bytes_ = writing_ ? current_.payload.size : 0;
+  current_.due = {};
+  pace_.cancel();
+  if (std::exchange(paused_, false) && writing_) write_piece();
+}
+
+/// Whether it is too early; goes on by itself once it is not.
+bool outgoing::early(core::time_point due) {
+  if (due <= clock::now()) return false;
+  paused_ = true;
+  pace_.expires_at(due);
+  pace_.async_wait([self = shared_from_this()](asio::error_code ec) {
+    if (ec || !std::exchange(self->paused_, false)) return;
+    if (self->writing_)
+      self->write_piece();
+    else
+      self->write_next();
+  });
+  return true;
 }
 
 void outgoing::write_next() {
-  if (writing_) return;
+  if (writing_ || paused_) return;
   if (state_ == state::leaving) return write_farewell();
   if (state_ != state::ready || queue_.empty()) return;
-  if (auto due = queue_.front().due; due > clock::now()) {
-    pace_.expires_at(due);
-    pace_.async_wait([self = shared_from_this()](asio::error_code ec) {
-      if (!ec) self->write_next();
-    });
-    return;
-  }
-  current_ = std::move(queue_.front());
+  auto& next = queue_.front();
+  if (early(is_paced(next) ? next.due.first : next.due.last)) return;
+  current_ = std::move(next);
   queue_.pop_front();
   writing_ = true;
+  header_written_ = false;
   offset_ = 0;
   write_piece();
 }
 
 void outgoing::write_piece() {
   auto& payload = current_.payload;
-  auto size = std::min(piece_size, payload.size - offset_);
+  bool header = !header_written_, header_alone = header && is_paced(current_);
+  auto size = header_alone ? 0 : std::min(piece_size_of(current_), payload.size - offset_);
+  if (early(due_of(current_, offset_ + size))) return;
+  header_written_ = true;
   std::span<const std::byte> piece(payload.data + offset_, size);
   bool first = offset_ == 0, last = offset_ + size == payload.size;
   if (first && last) {
@@ -180,7 +220,7 @@ void outgoing::write_piece() {
     if (last) put(trailer_, 0, hash_.value());
   }
   std::array<asio::const_buffer, 3> buffers{
-    asio::const_buffer(current_.header.data(), first ? current_.header.size() : 0),
+    asio::const_buffer(current_.header.data(), header ? current_.header.size() : 0),
     asio::const_buffer(piece.data(), piece.size()),
     asio::const_buffer(trailer_.data(), last ? trailer_.size() : 0)};
   asio::async_write(socket_, buffers,
@@ -241,6 +281,7 @@ void outgoing::lose(error why) {
 
 void outgoing::kill() {
   state_ = state::closed;
+  paused_ = false;
   timer_.cancel();
   pace_.cancel();
   close(socket_);

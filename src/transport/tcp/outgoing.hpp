@@ -17,6 +17,7 @@
 #include "core/messages.hpp"
 #include "core/time.hpp"
 #include "transport/hello.hpp"
+#include "transport/link_clock.hpp"
 #include "transport/tcp/socket.hpp"
 #include "transport/wire.hpp"
 
@@ -26,7 +27,7 @@ namespace shoal::transport {
 struct outbound_frame {
   frame_header_bytes header{};
   core::shared_bytes payload;
-  core::time_point due;
+  passage due;
 };
 
 class outgoing : public std::enable_shared_from_this<outgoing> {
@@ -51,9 +52,10 @@ public:
   /// For a connection still dialing.
   void set_deadline(core::time_point deadline) { deadline_ = deadline; }
 
-  /// Sends after those pushed before, once ready and not before `frame.due`.
+  /// Sends after those pushed before, once ready and not before `frame.due`: a large frame's header
+  /// and pieces when it is their turn between first and last, a small one whole at the last.
   void push(outbound_frame frame);
-  /// Drops frames not begun.
+  /// Drops frames not begun; what is left of one that is follows without pace.
   void clear();
   /// Payload bytes pushed and not yet sent or dropped.
   std::uint64_t queued_bytes() const { return queued_bytes_; }
@@ -75,6 +77,7 @@ private:
   void accepted();
   void watch();
   void write_next();
+  bool early(core::time_point due);
   void write_piece();
   void wrote_piece(std::size_t payload_bytes, bool last);
   void write_farewell();
@@ -86,7 +89,8 @@ private:
   tcp::socket socket_;
   asio::steady_timer
     timer_;  // dialing: this attempt or the pause after it; later: the end of patience
-  asio::steady_timer pace_;  // the front of the queue is due
+  asio::steady_timer pace_;  // the front of the queue, or the next piece of current_, is due
+  bool paused_ = false;      // until then
   state state_ = state::dialing;
   std::string address_;  // for messages
 
@@ -99,7 +103,8 @@ private:
 
   std::deque<outbound_frame> queue_;
   std::uint64_t queued_bytes_ = 0;  // with the one being written
-  bool writing_ = false;
+  bool writing_ = false;            // current_
+  bool header_written_ = false;
   outbound_frame current_;
   std::size_t offset_ = 0;  // of the payload of current_, written
   std::array<std::byte, frame_trailer_size> trailer_{};

@@ -70,6 +70,13 @@ std::pair<std::uint64_t, std::uint64_t> tcp_plane::traffic() const {
   return {sent_bytes_, received_bytes_};
 }
 
+std::vector<core::link_rate> tcp_plane::incoming_rates() const {
+  std::lock_guard lock(rates_mutex_);
+  std::vector<core::link_rate> rates;
+  for (auto& [node, rate] : rates_) rates.push_back({node, rate});
+  return rates;
+}
+
 // -- opening a view -------------------------------------------------------------------------------
 
 void tcp_plane::enter(view_id view, core::sender self, std::vector<core::member> members,
@@ -102,7 +109,11 @@ void tcp_plane::rearrange(std::vector<core::member> members, core::time_point de
       peers_.insert(old.extract(known));
     else
       peers_.emplace(m.who.node,
-                     peer{m, {}, link_clock(options_.emulate.rate, options_.emulate.delay)});
+                     peer{m, {}, link_clock(options_.emulate.rate, options_.emulate.delay), {}});
+  }
+  {
+    std::lock_guard lock(rates_mutex_);
+    std::erase_if(rates_, [this](auto& entry) { return !peers_.contains(entry.first); });
   }
   for (auto& [node, p] : old)
     for (auto& out : p.out)

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
@@ -33,6 +34,7 @@ public:
   void send(node_id to, core::frame_header header, core::shared_bytes payload) override;
   void resume(node_id from) override;
   std::pair<std::uint64_t, std::uint64_t> traffic() const override;
+  std::vector<core::link_rate> incoming_rates() const override;
 
 private:
   /// A member of the view that was opened last.
@@ -41,6 +43,7 @@ private:
     std::array<std::shared_ptr<outgoing>, direction_class_count>
       out;  // shared with their pending operations
     link_clock link;
+    link_meter meter;  // of what comes from it
   };
   using connection_key = std::pair<node_id, direction_class>;
   using incoming_ptr = std::shared_ptr<incoming>;  // shared with its pending operations
@@ -66,6 +69,7 @@ private:
   void ended(incoming& from, error why) override;
   void left(incoming& from) override;
   void expired(incoming& from) override;
+  link_meter* meter(incoming& from) override;
 
   result<void> check_addressee(const greeting& hello) const;
   const core::member* member(node_id node) const;
@@ -78,6 +82,8 @@ private:
   std::uint16_t port_ = 0;
   sink_gate gate_;
   std::atomic<std::uint64_t> sent_bytes_ = 0, received_bytes_ = 0;
+  mutable std::mutex rates_mutex_;
+  std::map<node_id, std::uint64_t> rates_;  // under rates_mutex_, of peers_, where one is known
 
   asio::io_context io_{1};
   tcp::acceptor acceptor_{io_};

@@ -144,7 +144,18 @@ bool tcp_plane::wanted(const core::frame_header& header) { return gate_.live(hea
 
 void tcp_plane::arrived(incoming& from, const core::frame_header& header,
                         core::shared_bytes payload) {
+  // Before the sink is told: it may ask for the rate at once.
+  if (auto* link = header.bytes < link_meter::frame_bytes_min ? nullptr : meter(from))
+    if (auto rate = link->bytes_per_s(); rate != 0) {
+      std::lock_guard lock(rates_mutex_);
+      rates_[from.hello().from.node] = rate;
+    }
   gate_.arrived(from.hello().from.node, header, std::move(payload));
+}
+
+link_meter* tcp_plane::meter(incoming& from) {
+  auto& who = from.hello().from;
+  return is_member(who) ? &peers_.at(who.node).meter : nullptr;
 }
 
 void tcp_plane::ended(incoming& from, error why) {

@@ -172,3 +172,66 @@ TEST_CASE("an emulated link delays and paces what is sent, and a halt empties it
   REQUIRE(bob->sink.wait_arrivals(1));
   CHECK(std::chrono::steady_clock::now() - begun < 5s);
 }
+
+TEST_CASE("a halt lets the rest of a frame that has begun go without pace", "[transport][tcp]") {
+  tcp_world world;
+  world.tcp.emulate = {.rate = {1e6}};
+  auto ann = world.make(1), bob = world.make(2);
+  open_all(1, {ann.get(), bob.get()});
+  ann->send(*bob, 1, frame_kind::activation, 0, payload_of(100 << 20, 1));  // 100 s of link
+  REQUIRE(bob->sink.wait_admits(1));                                        // it has begun
+  ann->plane->halt();
+  bob->plane->halt();
+  bob->sink.forget();
+  open_all(2, {ann.get(), bob.get()});
+  auto begun = std::chrono::steady_clock::now();
+  ann->send(*bob, 2, frame_kind::activation, 5, payload_of(1000, 5));
+  REQUIRE(bob->sink.wait_arrivals(1));
+  CHECK(std::chrono::steady_clock::now() - begun < 5s);
+  CHECK(bob->sink.arrivals()[0].header.micro_batch == 5);
+}
+
+TEST_CASE("frames over an emulated link arrive whole and in order, whatever their sizes",
+          "[transport][tcp]") {
+  tcp_world world;
+  world.tcp.emulate = {.rate = {50e6}, .delay = 1ms};
+  auto ann = world.make(1), bob = world.make(2);
+  open_all(1, {ann.get(), bob.get()});
+  const std::size_t sizes[] = {0, 1, 65535, 65536, 65537, 262144, 262145, 1000003};
+  for (std::uint32_t i = 0; i < std::size(sizes); ++i)
+    ann->send(*bob, 1, frame_kind::activation, i, payload_of(sizes[i], i));
+  REQUIRE(bob->sink.wait_arrivals(std::size(sizes)));
+  auto got = bob->sink.arrivals();
+  for (std::uint32_t i = 0; i < std::size(sizes); ++i) {
+    CHECK(got[i].header.micro_batch == i);
+    CHECK(equal(got[i].payload, payload_of(sizes[i], i)));
+  }
+}
+
+TEST_CASE("the rate of an emulated link is measured within a fifth, by its receiver",
+          "[transport][tcp][link_meter]") {
+  for (double mbit : {100., 400.}) {
+    tcp_world world;
+    world.tcp.emulate = {.rate = {mbit * 1e6 / 8}, .delay = 5ms};
+    auto ann = world.make(1), bob = world.make(2);
+    open_all(1, {ann.get(), bob.get()});
+    CHECK(bob->plane->incoming_rates().empty());
+    for (std::uint32_t i = 0; i < 12; ++i)  // isolated ones, queued ones, both connections
+      ann->send(*bob, 1, i % 3 ? frame_kind::activation : frame_kind::partial, i,
+                payload_of(i % 2 ? 100'000 : 500'000, i));
+    REQUIRE(bob->sink.wait_arrivals(12));
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      ann->send(*bob, 1, frame_kind::activation, i, payload_of(300'000, i));
+      REQUIRE(bob->sink.wait_arrivals(13 + i));
+    }
+    auto rates = bob->plane->incoming_rates();
+    REQUIRE(rates.size() == 1);
+    CHECK(rates[0].from == node_id{1});
+    auto measured = static_cast<double>(rates[0].bytes_per_s) * 8 / 1e6;
+    INFO("emulated " << mbit << " Mbit/s, measured " << measured);
+    CHECK(measured == Approx(mbit).epsilon(0.2));
+    CHECK(ann->plane->incoming_rates().empty());  // nothing came from there
+    open_all(2, {bob.get()});
+    CHECK(bob->plane->incoming_rates().empty());  // it is no peer any more
+  }
+}

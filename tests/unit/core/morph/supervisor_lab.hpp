@@ -38,6 +38,7 @@ struct supervisor_lab {
     j.timeouts.orphan = 30s;
     return j;
   }();
+  planner plan = deep;
   ledger_state ledger;
   std::vector<step_id> found;
   std::optional<supervisor_machine> s;
@@ -51,7 +52,7 @@ struct supervisor_lab {
     o.job_digest = 9;
     o.profile.blocks.resize(3);
     o.ledger = ledger;
-    o.plan = deep;
+    o.plan = plan;
     s.emplace(std::move(o));
     step(checkpoints_found{found});
   }

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "core/plan/link_rate.hpp"
 #include "unit/core/morph/supervisor_lab.hpp"
 
 using namespace shoal;
@@ -165,6 +166,31 @@ TEST_CASE("a returning node keeps its name; another process under that name gets
   l.say(6, other);
   CHECK(l.sent<welcome>().at(6).you == sender{{1}, {2}});
   CHECK(l.acts<drop_link>().at(0).link == link_id{5});
+}
+
+TEST_CASE("measured rates of links reach the next plan, smoothed; absurd ones do not",
+          "[core][morph]") {
+  lab l;
+  std::vector<double> planned_with;
+  l.plan = [&](const plan_profile& profile, auto& nodes, auto& present, auto& options) {
+    planned_with.push_back(profile.link_bytes_per_s);
+    return shoal::core::test::deep(profile, nodes, present, options);
+  };
+  l.run_two();
+  auto known = l.s->status().link_bytes_per_s;
+  CHECK(known == plan_profile{}.link_bytes_per_s);
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    auto word = l.word(1, step);
+    word.link_bytes_per_s = step == 2 ? UINT64_MAX : 12'500'000;
+    l.say(1, word);
+  }
+  auto expected = refined_rate(refined_rate(known, 12'500'000), 12'500'000);
+  CHECK(l.s->status().link_bytes_per_s == expected);
+  planned_with.clear();
+  l.join(3);
+  l.pass(300ms, {1, 2, 3});
+  REQUIRE_FALSE(planned_with.empty());
+  CHECK(planned_with.back() == expected);
 }
 
 TEST_CASE("words of a former life are not heard", "[core][morph]") {

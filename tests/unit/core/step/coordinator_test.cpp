@@ -144,6 +144,34 @@ TEST_CASE("a report that does not fit its stage is trouble, not a wait for ever"
   check(report_of(2, {0, 1}, {1, 3}, 1, {1, 3}));
 }
 
+TEST_CASE("the rates of all nodes' links become their median, and absurd ones stop nobody",
+          "[core][step]") {
+  auto rate_of = [](std::uint64_t first, std::uint64_t second, std::vector<std::uint64_t> rest) {
+    coordinator_machine lead(options_of(0));
+    auto a = report_of(1, {0, 0}, {0, 1}, 1), b = report_of(2, {0, 1}, {1, 3}, 1, {0, 2});
+    a.link_bytes_per_s = first;
+    b.link_bytes_per_s = second;
+    lead.step(noon, a);
+    lead.step(noon, b);
+    auto other = second_replica();
+    other.link_bytes_per_s = std::move(rest);
+    auto told = all<tell_supervisor>(lead.step(noon, other));
+    auto word = std::get_if<decided>(&told.at(0).what);
+    return word != nullptr ? word->link_bytes_per_s : 1;
+  };
+  CHECK(rate_of(5'000'000, 7'000'000, {6'000'000}) == 6'000'000);
+  CHECK(rate_of(0, 7'000'000, {UINT64_MAX}) == 7'000'000);
+  CHECK(rate_of(0, 0, {}) == 0);
+  CHECK(rate_of(0, 0, {0, 0}) == 1);  // more rates than stages: its report does not fit
+
+  coordinator_machine second(options_of(1));
+  auto report = report_of(3, {1, 0}, {0, 3}, 1, {2, 4});
+  report.link_bytes_per_s = 8'000'000;
+  auto told = all<tell_coordinator>(second.step(noon, report));
+  CHECK(std::get<replica_report>(told.at(0).what).link_bytes_per_s ==
+        std::vector<std::uint64_t>{8'000'000});
+}
+
 TEST_CASE("replicas that hold other bits are named, and nothing is decided", "[core][step]") {
   auto lead = waiting_lead();
   auto odd = second_replica();
