@@ -8,6 +8,10 @@ namespace {
 
 // GPipe's turns are never reached. Eager 1F1B (DAPPLE's second policy) forwards twice as far ahead
 // as is needed without a network, and so hides up to half a turn of latency a hop.
+struct named_warm_up {
+  std::string_view name;
+  warm_up_rule warm_up;
+};
 constexpr std::array rules{
   named_warm_up{"gpipe", [](std::uint32_t, std::uint32_t m) { return m; }},
   named_warm_up{"1f1b", [](std::uint32_t after, std::uint32_t m) { return std::min(m, after); }},
@@ -16,8 +20,6 @@ constexpr std::array rules{
 };
 
 }  // namespace
-
-std::span<const named_warm_up> named_warm_ups() { return rules; }
 
 warm_up_rule find_warm_up(std::string_view name) {
   auto* rule = std::find_if(rules.begin(), rules.end(), [&](auto& r) { return r.name == name; });
