@@ -141,6 +141,13 @@ TEST_CASE("T9: Varuna's list takes 4m + 3(p-2) + (-m mod 3)", "[core][pipeline]"
   auto golden =
     run_of(made({.name = "varuna-static", .ranks = 4, .micro_batches = 5}), uniform(4, 1, 2, 1));
   CHECK(golden.makespan_ns == ns(27));
+  CHECK(golden.replicas[0][0].live_peak == 5);  // all there are
+  for (std::uint32_t m : {9u, 10u, 40u}) {
+    auto full =
+      run_of(made({.name = "varuna-static", .ranks = 4, .micro_batches = m}), uniform(4, 1, 2, 1));
+    for (rank_index r = 0; r < 3; ++r) CHECK(full.replicas[0][r].live_peak == 3 * (3 - r));
+    CHECK(full.replicas[0][3].live_peak == 1);
+  }
 }
 
 TEST_CASE("T10: latency costs 1F1B 2c(p-1)/p a micro-batch, GPipe 2(p-1)c once",
@@ -167,31 +174,6 @@ TEST_CASE("T12: a serial link slower than a stage bounds GPipe's forwards", "[co
   auto s = run_of(made({.name = "gpipe", .ranks = 2, .micro_batches = 10}), costs);
   CHECK(s.replicas[0][1].first_ns == ns(4));
   CHECK(s.makespan_ns == ns(1 + 10 * 3 + 1 + 1 + 10 * 3 + 1));
-}
-
-TEST_CASE("T13, T14: more cost never makes a strict list shorter; doubled costs double it",
-          "[core][pipeline]") {
-  rng random(11);
-  for (int k = 0; k < 100; ++k) {
-    auto p = static_cast<std::uint32_t>(1 + random.below(6));
-    auto m = static_cast<std::uint32_t>(1 + random.below(16));
-    simulation_costs c;
-    for (std::uint32_t s = 0; s < p; ++s)
-      c.stages.push_back({.forward_ns = static_cast<std::int64_t>(1 + random.below(1000)),
-                          .backward_ns = static_cast<std::int64_t>(1 + random.below(1000))});
-    c.link = link_table::flat(static_cast<std::int64_t>(random.below(500)), 0);
-    auto plan = made({.name = "1f1b", .ranks = p, .micro_batches = m});
-    auto base = run_of(plan, c);
-    for (auto& r : base.replicas[0]) CHECK(base.makespan_ns >= r.busy_ns);
-    auto more = c;
-    more.stages[random.below(p)].forward_ns += 17;
-    more.link.rows[0].latency_ns += 5;
-    CHECK(run_of(plan, more).makespan_ns >= base.makespan_ns);
-    auto twice = c;
-    for (auto& s : twice.stages) s.forward_ns *= 2, s.backward_ns *= 2;
-    twice.link.rows[0].latency_ns *= 2;
-    CHECK(run_of(plan, twice).makespan_ns == 2 * base.makespan_ns);
-  }
 }
 
 }  // namespace shoal::core
