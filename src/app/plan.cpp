@@ -7,6 +7,7 @@
 
 #include "app/commands.hpp"
 #include "app/profile_json.hpp"
+#include "app/profile_links.hpp"
 #include "base/units.hpp"
 #include "core/plan/grid_search.hpp"
 #include "core/plan/plan.hpp"
@@ -25,7 +26,26 @@ constexpr std::uint32_t layout_nodes_shown = 32;
 struct costs_found {
   core::plan_profile profile;
   std::string source;
+  std::string link;                    // whose figures the plan counts on
+  std::vector<core::link_pair> pairs;  // all that were measured
 };
+
+std::string link_of(const core::model_profile& measured) {
+  auto* slowest = core::slowest_pair(measured);
+  if (slowest == nullptr)
+    return measured.links.empty()
+             ? "estimated, none was measured"
+             : "loopback of that machine; `shoal profile --peer` measures others";
+  return "the slowest of " + std::to_string(measured.pairs.size()) + " measured, " + slowest->from +
+         " to " + slowest->to;
+}
+
+std::string rate_text(double bytes_per_s) {
+  if (bytes_per_s <= 0) return "no limit";
+  char text[48];
+  std::snprintf(text, sizeof text, "%.4g MB/s", bytes_per_s / 1e6);
+  return text;
+}
 
 result<costs_found> find_costs(const plan_options& options, const core::job_options& job,
                                const chain& model) {
@@ -33,11 +53,14 @@ result<costs_found> find_costs(const plan_options& options, const core::job_opti
   if (options.profile.empty()) {
     found.profile = engine::first_profile(model, job);
     found.source = "estimates (no --profile)";
+    found.link = job.emulate.rate.bytes_per_s > 0 ? "as the job emulates it" : "estimated";
   } else {
     TRY(auto measured, read_profile(options.profile));
     TRY_VOID(core::check(measured, subject_of(job, options.job.path)));
     found.profile = core::planning_form(measured);
     found.source = options.profile + ", measured on " + measured.device;
+    found.link = link_of(measured);
+    found.pairs = std::move(measured.pairs);
   }
   return found;
 }
@@ -81,7 +104,13 @@ void tell(const plan_options& options, const costs_found& costs,
   if (options.json) {
     auto next = nlohmann::ordered_json::array();
     for (auto& g : grids.next) next.push_back(json_of(g));
-    nlohmann::ordered_json line{{"nodes", options.nodes}, {"costs", costs.source}};
+    nlohmann::ordered_json line{{"nodes", options.nodes},
+                                {"costs", costs.source},
+                                {"link",
+                                 {{"of", costs.link},
+                                  {"latency_s", seconds(costs.profile.link_latency)},
+                                  {"bytes_per_s", costs.profile.link_bytes_per_s},
+                                  {"pairs", costs.pairs.size()}}}};
     if (chosen)
       line["layout"] = {{"text", core::text_of(chosen->shape)},
                         {"step_s", seconds(chosen->step_expected)},
@@ -94,6 +123,10 @@ void tell(const plan_options& options, const costs_found& costs,
     return;
   }
   std::printf("costs: %s\n", costs.source.c_str());
+  std::fputs(text_of(costs.pairs).c_str(), stdout);
+  std::printf("link: %s; %s and %s\n", costs.link.c_str(),
+              shoal::text_of(costs.profile.link_latency).c_str(),
+              rate_text(costs.profile.link_bytes_per_s).c_str());
   if (chosen)
     std::printf("layout, as a running job would get it: %s\n  %s\n",
                 telemetry::short_layout(chosen->shape).c_str(), chosen->reason.c_str());

@@ -1,5 +1,5 @@
 // `shoal profile`: what each block of a job's model costs on this machine, and what messages take
-// between two of its processes.
+// between two of its processes and between it and other machines.
 
 #include <unistd.h>
 
@@ -9,7 +9,9 @@
 #include <fstream>
 
 #include "app/commands.hpp"
+#include "app/config/job_text.hpp"
 #include "app/profile_json.hpp"
+#include "app/profile_links.hpp"
 #include "base/units.hpp"
 #include "storage/durable_file.hpp"
 #include "torch/profiler.hpp"
@@ -28,14 +30,10 @@ std::string processor() {
   return "unknown processor";
 }
 
-core::measured_time time_of(const robust_value& v) {
-  return {core::nanoseconds(std::llround(v.mean * 1e9)), std::min(1.0, v.relative_half_width()),
-          v.used};
-}
-
 core::model_profile profile_of(const core::job_options& job, const std::string& job_file,
                                const std::vector<engine::measured_block>& blocks,
-                               const std::vector<transport::link_time>& links) {
+                               const std::vector<transport::link_time>& links,
+                               std::vector<core::link_pair> pairs) {
   auto subject = subject_of(job, job_file);
   core::model_profile p{.model = subject.model,
                         .model_digest = subject.model_digest,
@@ -55,6 +53,7 @@ core::model_profile profile_of(const core::job_options& job, const std::string& 
                         .state_bytes = b.state_bytes,
                         .workspace_bytes = b.workspace_bytes});
   for (auto& l : links) p.links.push_back({l.bytes, time_of(l.seconds)});
+  p.pairs = std::move(pairs);
   return p;
 }
 
@@ -81,11 +80,8 @@ void print_table(const core::model_profile& p,
                 text_of(byte_count{b.stash_bytes}).c_str(),
                 text_of(byte_count{b.boundary_bytes}).c_str());
   }
-  std::printf("loopback, one way:");
-  for (auto& l : p.links)
-    std::printf("  %s %s", text_of(byte_count{l.message_bytes}).c_str(),
-                shoal::text_of(l.one_way.value).c_str());
-  std::printf("\n");
+  std::printf("loopback, one way:  %s\n", text_of(p.links).c_str());
+  std::fputs(text_of(p.pairs).c_str(), stdout);
   for (auto& sentence : core::suspicions(p)) std::printf("note: %s\n", sentence.c_str());
 }
 
@@ -105,17 +101,21 @@ result<void> profile(const profile_options& options, const job_file& file, const
   auto& [model, data] = opened;
   if (options.dry_run) {
     std::printf(
-      "would measure %zu blocks of \"%s\" at %u samples and %u threads, and loopback%s%s\n",
+      "would measure %zu blocks of \"%s\" at %u samples and %u threads, loopback, and the links to "
+      "%zu peers%s%s\n",
       model.size(), job.model.kind.c_str(), job.training.micro_batch_size, job.training.threads,
-      options.output.empty() ? "" : ", and write ", options.output.c_str());
+      options.peers.size(), options.output.empty() ? "" : ", and write ", options.output.c_str());
     return {};
   }
+  auto digest = text_digest(bits_text(job, data->fingerprint()));
+  if (options.answer) return answer_probes(options, job, digest);
+  TRY(auto pairs, probe_peers(options.peers, job, digest));  // first: what fails, fails at once
   auto on_pass = progress();
   auto blocks = engine::profile(job, model, *data, {}, on_pass);
   if (on_pass) std::fprintf(stderr, "\r\033[K");
   if (!blocks) return blocks.error();
   TRY(auto links, transport::probe_loopback(job.emulate));
-  auto made = profile_of(job, options.job.path, *blocks, links);
+  auto made = profile_of(job, options.job.path, *blocks, links, std::move(pairs));
   auto text = profile_json(made);
   if (!options.output.empty())
     TRY_VOID(storage::write_durably(storage::real_file_system(), options.output, text + "\n"));

@@ -66,10 +66,41 @@ result<core::block_profile> block_of(const json_reader& at) {
   return b;
 }
 
+json json_of(const std::vector<core::message_time>& messages) {
+  auto list = json::array();
+  for (auto& m : messages)
+    list.push_back({{"bytes", m.message_bytes}, {"one_way", json_of(m.one_way)}});
+  return list;
+}
+
+result<std::vector<core::message_time>> messages_of(const json_reader& at, const char* key) {
+  std::vector<core::message_time> messages;
+  TRY(auto* list, at.list(key));
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    json_reader inner((*list)[i], at.place(key) + "[" + std::to_string(i) + "]");
+    TRY_VOID(inner.expect({"bytes", "one_way"}));
+    core::message_time m;
+    TRY(m.message_bytes, inner.whole("bytes", bytes_max));
+    TRY(m.one_way, time_of(inner, "one_way"));
+    messages.push_back(m);
+  }
+  return messages;
+}
+
+result<core::link_pair> pair_of(const json_reader& at) {
+  TRY_VOID(at.expect({"from", "to", "messages"}));
+  core::link_pair pair;
+  TRY(pair.from, at.text("from"));
+  TRY(pair.to, at.text("to"));
+  TRY(pair.messages, messages_of(at, "messages"));
+  return pair;
+}
+
 result<core::model_profile> profile_of(const json& value) {
   json_reader at(value, "profile");
   TRY_VOID(at.expect({"profile", "model", "model_digest", "device", "dtype", "threads",
-                      "micro_batch_size", "blocks", "links"}));
+                      "micro_batch_size", "blocks", "links"},
+                     {"pairs"}));
   TRY(auto version, at.whole("profile", 1000));
   if (version != 1)
     return {errc::config, "profile.profile: version " + std::to_string(version) +
@@ -92,14 +123,12 @@ result<core::model_profile> profile_of(const json& value) {
     TRY(auto b, block_of(json_reader((*blocks)[i], "profile.blocks[" + std::to_string(i) + "]")));
     p.blocks.push_back(std::move(b));
   }
-  TRY(auto* links, at.list("links"));
-  for (std::size_t i = 0; i < links->size(); ++i) {
-    json_reader link((*links)[i], "profile.links[" + std::to_string(i) + "]");
-    TRY_VOID(link.expect({"bytes", "one_way"}));
-    core::message_time m;
-    TRY(m.message_bytes, link.whole("bytes", bytes_max));
-    TRY(m.one_way, time_of(link, "one_way"));
-    p.links.push_back(m);
+  TRY(p.links, messages_of(at, "links"));
+  if (!at.has("pairs")) return p;  // of loopback alone
+  TRY(auto* pairs, at.list("pairs"));
+  for (std::size_t i = 0; i < pairs->size(); ++i) {
+    TRY(auto pair, pair_of(json_reader((*pairs)[i], "profile.pairs[" + std::to_string(i) + "]")));
+    p.pairs.push_back(std::move(pair));
   }
   return p;
 }
@@ -107,10 +136,10 @@ result<core::model_profile> profile_of(const json& value) {
 }  // namespace
 
 std::string profile_json(const core::model_profile& p) {
-  auto blocks = json::array(), links = json::array();
+  auto blocks = json::array(), pairs = json::array();
   for (auto& b : p.blocks) blocks.push_back(json_of(b));
-  for (auto& l : p.links)
-    links.push_back({{"bytes", l.message_bytes}, {"one_way", json_of(l.one_way)}});
+  for (auto& l : p.pairs)
+    pairs.push_back({{"from", l.from}, {"to", l.to}, {"messages", json_of(l.messages)}});
   return json{{"profile", 1},
               {"model", p.model},
               {"model_digest", telemetry::hex_digest(p.model_digest)},
@@ -119,7 +148,8 @@ std::string profile_json(const core::model_profile& p) {
               {"threads", p.threads},
               {"micro_batch_size", p.micro_batch_size},
               {"blocks", blocks},
-              {"links", links}}
+              {"links", json_of(p.links)},
+              {"pairs", pairs}}
     .dump();
 }
 

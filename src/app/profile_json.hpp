@@ -6,7 +6,10 @@
 //    "blocks":[{"name":"h.0", "forward":{"s":0.0041,"confidence":0.01,"samples":12}, ...,
 //               "parameter_bytes":..., "state_bytes":..., "stash_bytes":..., "boundary_bytes":...,
 //               "workspace_bytes":...}, ...],
-//    "links":[{"bytes":4096, "one_way":{"s":...}}, ...]}
+//    "links":[{"bytes":4096, "one_way":{"s":...}}, ...],
+//    "pairs":[{"from":"10.0.0.1", "to":"10.0.0.2:4711", "messages":[as in links]}, ...]}
+//
+// `pairs` may be missing.
 
 #include <string>
 

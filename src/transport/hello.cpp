@@ -86,6 +86,10 @@ answer_bytes encode_refusal(const error& why) {
                        why.text);
 }
 
+bool begins_answer(std::span<const std::byte> bytes) {
+  return bytes.size() >= sizeof answer_magic && get<std::uint32_t>(bytes, 0) == answer_magic;
+}
+
 result<void> decode_answer(std::span<const std::byte, answer_size> bytes) {
   TRY_VOID(check_beginning(bytes, answer_magic, "an answer to a hello"));
   if (get<std::uint64_t>(bytes, answer_hashed_size) != hash_of(bytes.first(answer_hashed_size)))

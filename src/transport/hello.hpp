@@ -58,6 +58,9 @@ answer_bytes encode_acceptance();
 /// A longer reason is cut.
 answer_bytes encode_refusal(const error& why);
 
+/// Whether bytes are the beginning of an answer, rather than of a frame.
+bool begins_answer(std::span<const std::byte> bytes);
+
 /// Accepted, or the error that the other end gave, or `errc::protocol` / `errc::damaged` for bytes
 /// that are no answer.
 result<void> decode_answer(std::span<const std::byte, answer_size> bytes);

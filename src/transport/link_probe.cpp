@@ -115,6 +115,18 @@ private:
 
 }  // namespace
 
+result<robust_value> measured(const link_probe_options& options,
+                              const std::function<result<double>()>& once) {
+  std::vector<double> seconds;
+  auto begin = clock::now();
+  for (std::uint32_t i = 0; i < options.warm_up + options.frames_max; ++i) {
+    TRY(auto time, once());
+    if (i >= options.warm_up) seconds.push_back(time);
+    if (seconds.size() >= 3 && clock::now() - begin > options.time_a_size) break;
+  }
+  return robust_mean(std::move(seconds));
+}
+
 result<std::vector<link_time>> probe_loopback(const core::emulate_options& emulate,
                                               const link_probe_options& options) {
   pair_of_planes link;
@@ -122,14 +134,9 @@ result<std::vector<link_time>> probe_loopback(const core::emulate_options& emula
   std::vector<link_time> table;
   std::uint32_t number = 0;
   for (auto bytes : options.sizes) {
-    std::vector<double> seconds;
-    auto begin = clock::now();
-    for (std::uint32_t i = 0; i < options.warm_up + options.frames_max; ++i) {
-      TRY(auto time, link.send(bytes, number++, options.deadline));
-      if (i >= options.warm_up) seconds.push_back(time);
-      if (seconds.size() >= 3 && clock::now() - begin > options.time_a_size) break;
-    }
-    table.push_back({bytes, robust_mean(std::move(seconds))});
+    TRY(auto seconds,
+        measured(options, [&] { return link.send(bytes, number++, options.deadline); }));
+    table.push_back({bytes, seconds});
   }
   return table;
 }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/result.hpp"
@@ -31,6 +32,10 @@ struct link_probe_options {
   /// For one frame to arrive, and for the planes to connect.
   std::chrono::nanoseconds deadline = std::chrono::seconds(60);
 };
+
+/// Warms up, then repeats `once`, which says how many seconds it took, as the options say.
+result<robust_value> measured(const link_probe_options& options,
+                              const std::function<result<double>()>& once);
 
 /// Measures. `errc::timeout` when a frame does not arrive in time, the plane's errors.
 result<std::vector<link_time>> probe_loopback(const core::emulate_options& emulate,

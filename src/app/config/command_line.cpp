@@ -6,9 +6,13 @@
 
 #include <charconv>
 
+#include "base/units.hpp"
+
 namespace shoal::app {
 
 namespace {
+
+constexpr auto answer_for_max = std::chrono::hours(24);
 
 // What CLI11 fills in; it becomes a `command` once everything is read.
 struct parsed {
@@ -16,6 +20,8 @@ struct parsed {
   output_options output;
   bool insecure = false;
   std::string join, host = "127.0.0.1", whom, path;
+  std::vector<std::string> peers;
+  std::string answer, answer_for = "10min";
   std::uint64_t node = 0, seed = 0, count = 1;
   bool trace = false, version = false;
   schedule_options schedule;
@@ -79,6 +85,29 @@ void add_target(CLI::App* to, parsed& p) {
   to->add_option("--set", p.job.overrides, "KEY=VALUE, as given to run: job.folder finds the job")
     ->allow_extra_args(false);
   to->add_flag("--json", p.output.json, "as one line of JSON");
+}
+
+void add_profile(CLI::App* to, parsed& p) {
+  add_job(to, p);
+  auto* output = to->add_option("--output,-o", p.profile.output, "write the JSON into this file");
+  auto* json = to->add_flag("--json", p.output.json, "as one line of JSON");
+  auto* dry_run = to->add_flag("--dry-run", p.profile.dry_run,
+                               "say what would be measured and written, and stop");
+  auto* peers =
+    to->add_option("--peer", p.peers,
+                   "HOST:PORT where --answer runs: measure the link to it, both ways; repeatable")
+      ->allow_extra_args(false);
+  auto* answer = to->add_option("--answer", p.answer,
+                                "HOST:PORT of this machine: answer the probes of others, only that")
+                   ->excludes(output, json, dry_run, peers);
+  to->add_option("--for", p.answer_for, "how long --answer answers")
+    ->needs(answer)
+    ->capture_default_str();
+  add_insecure(to, p);
+  to->footer(
+    "Links between machines: run it with --answer on some, and with --peer on the others. What is\n"
+    "measured is round trips of this machine with each peer; peers do not probe one another: for\n"
+    "their links, run it there. A peer serves one machine at a time. [emulate] applies.");
 }
 
 void add_plan(CLI::App* to, parsed& p) {
@@ -145,12 +174,8 @@ void add_commands(CLI::App& app, parsed& p) {
   sim->add_option("--count", p.count, "how many seeds")->check(CLI::Range(1, 10'000'000));
   sim->add_flag("--trace", p.trace, "tell every event; for one seed");
   sim->add_flag("--json", p.output.json, "as one line of JSON");
-  auto* profile = app.add_subcommand("profile", "measure what each block costs on this machine");
-  add_job(profile, p);
-  profile->add_option("--output,-o", p.profile.output, "write the JSON into this file");
-  profile->add_flag("--json", p.output.json, "as one line of JSON");
-  profile->add_flag("--dry-run", p.profile.dry_run,
-                    "say what would be measured and written, and stop");
+  add_profile(app.add_subcommand("profile", "measure blocks on this machine, and links to others"),
+              p);
   add_plan(app.add_subcommand("plan", "the layout that a number of nodes would get, and why"), p);
   add_simulate(app.add_subcommand("simulate", "how long a schedule would take, without running it"),
                p.simulate);
@@ -185,6 +210,25 @@ result<command> on_job(Options options, const parsed& p) {
   return command(options);
 }
 
+result<command> profile_of(const parsed& p) {
+  auto options = p.profile;
+  for (auto& peer : p.peers) {
+    TRY(auto at, parse_address(peer));
+    TRY_VOID(check_host(at.host, p.insecure, "--peer"));
+    options.peers.push_back(at);
+  }
+  if (!p.answer.empty()) {
+    TRY(options.answer, parse_address(p.answer));
+    TRY_VOID(check_host(options.answer->host, p.insecure, "--answer"));
+  }
+  auto time = parse_duration(p.answer_for);
+  if (!time) return error{errc::usage, "--for: " + time.error().text};
+  if (*time > answer_for_max)
+    return error{errc::usage, "--for: " + p.answer_for + " is too long; at most 24h, then again"};
+  options.answer_for = *time;
+  return on_job(std::move(options), p);
+}
+
 result<command> command_of(const std::string& name, const parsed& p) {
   if (name == "run") return command(run_options{p.job, p.output, p.insecure});
   if (name == "supervisor") return command(supervisor_options{p.job, p.output, p.insecure});
@@ -192,7 +236,7 @@ result<command> command_of(const std::string& name, const parsed& p) {
   if (name == "digest") return command(digest_options{p.path, p.output.json});
   if (name == "validate") return command(validate_options{p.job, p.output.json});
   if (name == "sim") return command(sim_options{p.seed, p.count, p.trace, p.output.json});
-  if (name == "profile") return on_job(p.profile, p);
+  if (name == "profile") return profile_of(p);
   if (name == "plan") return on_job(p.plan, p);
   if (name == "simulate") return command(p.simulate);
   if (name == "schedule") return command(p.schedule);

@@ -2,6 +2,7 @@
 // What a command line asks for. One struct a subcommand; `command_line.hpp` fills them in, the
 // functions of `commands.hpp` do them.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -82,9 +83,12 @@ struct sim_options {
 };
 struct profile_options {
   job_source job;
-  std::string output;    ///< a file for the JSON; empty: none
-  bool json = false;     ///< the JSON as the last line, and no table
-  bool dry_run = false;  ///< say what would be measured and written
+  std::string output;             ///< a file for the JSON; empty: none
+  bool json = false;              ///< the JSON as the last line, and no table
+  bool dry_run = false;           ///< say what would be measured and written
+  std::vector<address> peers;     ///< measure the links to these too
+  std::optional<address> answer;  ///< only answer probes, here
+  std::chrono::nanoseconds answer_for = std::chrono::minutes(10);
 };
 struct plan_options {
   job_source job;

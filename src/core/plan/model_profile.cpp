@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
+#include <utility>
 
 namespace shoal::core {
 
@@ -11,6 +13,7 @@ namespace {
 constexpr auto time_max = std::chrono::hours(1);
 constexpr std::uint64_t bytes_max = std::uint64_t{1} << 50;
 constexpr double unsure = 0.1, heavy_share = 0.02;
+constexpr std::size_t pairs_max = 4096, pair_name_bytes_max = 256;
 
 error broken(const std::string& what) { return {errc::config, "the profile's " + what}; }
 
@@ -48,9 +51,9 @@ result<void> check_block(const block_profile& block, std::size_t index) {
   return {};
 }
 
-result<void> check_links(const std::vector<message_time>& links) {
+result<void> check_links(const std::vector<message_time>& links, const std::string& of = "") {
   for (std::size_t i = 0; i < links.size(); ++i) {
-    auto where = "link point " + std::to_string(i);
+    auto where = of + "link point " + std::to_string(i);
     if (i > 0 && links[i].message_bytes <= links[i - 1].message_bytes)
       return broken(where + " is of " + std::to_string(links[i].message_bytes) +
                     " bytes, not more than the one before (" +
@@ -65,8 +68,38 @@ result<void> check_links(const std::vector<message_time>& links) {
   return {};
 }
 
+bool is_name(const std::string& text) {
+  return !text.empty() && text.size() <= pair_name_bytes_max &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
+
+result<void> check_pairs(const std::vector<link_pair>& pairs) {
+  if (pairs.size() > pairs_max)
+    return broken("list of pairs has " + std::to_string(pairs.size()) + " entries, " +
+                  std::to_string(pairs_max) + " is the most");
+  std::set<std::pair<std::string, std::string>> seen;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    auto& pair = pairs[i];
+    auto where = "pair " + std::to_string(i);
+    if (!is_name(pair.from) || !is_name(pair.to))
+      return broken(where + ": an end is not named; an address such as 10.0.0.2:4711 is expected");
+    where += " (" + pair.from + " to " + pair.to + ")";
+    if (pair.from == pair.to) return broken(where + " leads from a machine to itself");
+    if (!seen.emplace(pair.from, pair.to).second) return broken(where + " is there twice");
+    if (pair.messages.empty()) return broken(where + " has no times; it was not measured");
+    TRY_VOID(check_links(pair.messages, where + ", "));
+  }
+  return {};
+}
+
 double seconds_of(const message_time& p) {
   return std::chrono::duration<double>(p.one_way.value).count();
+}
+
+std::uint64_t largest_boundary(const model_profile& profile) {
+  std::uint64_t largest = 0;
+  for (auto& b : profile.blocks) largest = std::max(largest, b.boundary_bytes);
+  return largest;
 }
 
 }  // namespace
@@ -79,6 +112,7 @@ result<void> check(const model_profile& profile, const profile_subject& job) {
   for (std::size_t b = 0; b < profile.blocks.size(); ++b)
     TRY_VOID(check_block(profile.blocks[b], b));
   TRY_VOID(check_links(profile.links));
+  TRY_VOID(check_pairs(profile.pairs));
   auto other = [&](const std::string& what, const std::string& have,
                    const std::string& want) -> error {
     return {errc::foreign, "profile is of " + what + " " + have + ", job is " + want +
@@ -145,11 +179,16 @@ double transfer_seconds(const std::vector<message_time>& links, std::uint64_t me
          std::max(0.0, per_byte) * static_cast<double>(message_bytes - low.message_bytes);
 }
 
+const link_pair* slowest_pair(const model_profile& profile) {
+  auto bytes = largest_boundary(profile);
+  auto slowest = std::ranges::max_element(
+    profile.pairs, {}, [&](auto& pair) { return transfer_seconds(pair.messages, bytes); });
+  return slowest == profile.pairs.end() ? nullptr : &*slowest;
+}
+
 plan_profile planning_form(const model_profile& profile) {
   plan_profile form;
-  std::uint64_t largest = 0;
   for (auto& b : profile.blocks) {
-    largest = std::max(largest, b.boundary_bytes);
     form.blocks.push_back({.name = b.name,
                            .forward = b.forward.value,
                            .backward = b.backward.value,
@@ -158,10 +197,12 @@ plan_profile planning_form(const model_profile& profile) {
                            .stash_bytes = b.stash_bytes,
                            .boundary_bytes = b.boundary_bytes});
   }
-  if (profile.links.empty()) return form;
-  form.link_latency = profile.links.front().one_way.value;
-  auto size = std::max(largest, profile.links.front().message_bytes + 1);
-  auto beyond = transfer_seconds(profile.links, size) - seconds_of(profile.links.front());
+  auto* pair = slowest_pair(profile);
+  auto& messages = pair != nullptr ? pair->messages : profile.links;
+  if (messages.empty()) return form;
+  form.link_latency = messages.front().one_way.value;
+  auto size = std::max(largest_boundary(profile), messages.front().message_bytes + 1);
+  auto beyond = transfer_seconds(messages, size) - seconds_of(messages.front());
   form.link_bytes_per_s = beyond > 0 ? static_cast<double>(size) / beyond : 0;
   return form;
 }

@@ -36,6 +36,12 @@ struct message_time {
   measured_time one_way;
 };
 
+/// What messages take from one machine to another.
+struct link_pair {
+  std::string from, to;                ///< addresses, as `shoal profile --peer` knew them
+  std::vector<message_time> messages;  ///< by size, rising; at least one
+};
+
 struct model_profile {
   std::string model;  ///< kind, and the sizes that make it this model, as text
   std::uint64_t model_digest = 0;
@@ -44,7 +50,8 @@ struct model_profile {
   std::uint32_t threads = 1;
   std::uint32_t micro_batch_size = 1;
   std::vector<block_profile> blocks;
-  std::vector<message_time> links;  ///< by size, rising; empty where none was measured
+  std::vector<message_time> links;  ///< of loopback, by size, rising; empty where not measured
+  std::vector<link_pair> pairs;     ///< each direction by itself; empty where none was measured
 };
 
 /// What a job needs its profile to be of.
@@ -58,8 +65,9 @@ struct profile_subject {
 };
 
 /// Checks that the profile is sound (blocks named, times above zero and below an hour, sizes below
-/// 2^50, links in order, confidence in [0, 1]): `errc::config` with the place; and of this subject:
-/// `errc::foreign`, "profile is of ..., job is ..., run `shoal profile JOB.toml` to make one".
+/// 2^50, links in order, pairs named and once each, confidence in [0, 1]): `errc::config` with the
+/// place; and of this subject: `errc::foreign`, "profile is of ..., job is ..., run `shoal profile
+/// JOB.toml` to make one".
 result<void> check(const model_profile& profile, const profile_subject& job);
 
 /// Whether a backward pass of that length goes with such a forward pass: once to 3.5 times as long.
@@ -74,8 +82,13 @@ std::vector<std::string> suspicions(const model_profile& profile);
 /// between the last two, below the first as the first. 0 without points.
 double transfer_seconds(const std::vector<message_time>& links, std::uint64_t message_bytes);
 
+/// The pair on which the largest boundary takes longest, the first of equals: a pipeline is as slow
+/// as its slowest link, and no plan knows yet which of its links that will be. Null without pairs.
+const link_pair* slowest_pair(const model_profile& profile);
+
 /// The planner's form: the latency is the time of the smallest message, the rate that at which the
-/// largest boundary comes after it. Where no link was measured, as `plan_profile` has them.
+/// largest boundary comes after it; of the slowest pair, of loopback where no pair was measured,
+/// as `plan_profile` has them where nothing was.
 plan_profile planning_form(const model_profile& profile);
 
 }  // namespace shoal::core

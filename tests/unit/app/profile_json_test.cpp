@@ -31,7 +31,9 @@ core::model_profile small() {
           .threads = 2,
           .micro_batch_size = 4,
           .blocks = {b, b},
-          .links = {{4096, t}}};
+          .links = {{4096, t}},
+          .pairs = {{"10.0.0.1", "10.0.0.2:4711", {{4, t}, {4096, t}}},
+                    {"10.0.0.2:4711", "10.0.0.1", {{4, t}}}}};
 }
 
 std::string refusal(const std::string& from, const std::string& to) {
@@ -55,6 +57,19 @@ TEST_CASE("a profile is read as it was written", "[app][profile]") {
   CHECK(parsed->blocks.size() == 2);
   CHECK(parsed->blocks[1].forward.value.count() == 1234567);
   CHECK(profile_json(*parsed) == text);
+  REQUIRE(parsed->pairs.size() == 2);
+  CHECK(parsed->pairs[0].to == "10.0.0.2:4711");
+  CHECK(parsed->pairs[0].messages.at(1).message_bytes == 4096);
+}
+
+TEST_CASE("a profile without pairs is read", "[app][profile]") {
+  auto text = profile_json(small());
+  auto at = text.find(",\"pairs\"");
+  REQUIRE(at != std::string::npos);
+  auto parsed = parse_profile_json(text.substr(0, at) + "}");
+  REQUIRE(parsed);
+  CHECK(parsed->links.size() == 1);
+  CHECK(parsed->pairs.empty());
 }
 
 TEST_CASE("what is wrong in a profile is told with its place", "[app][profile]") {
@@ -68,6 +83,9 @@ TEST_CASE("what is wrong in a profile is told with its place", "[app][profile]")
   CHECK_THAT(refusal("\"s\":0.001234567", "\"s\":1e300"),
              Catch::Contains("profile.blocks[0].forward.s"));
   CHECK_THAT(refusal("\"profile\":1", "\"profile\":2"), Catch::Contains("version 2"));
+  CHECK_THAT(refusal("\"from\"", "\"form\""), Catch::Contains("profile.pairs[0].form: unknown"));
+  CHECK_THAT(refusal("\"messages\":[{\"bytes\":4,", "\"messages\":[{\"bytes\":-4,"),
+             Catch::Contains("profile.pairs[0].messages[0].bytes: expected a whole number"));
   CHECK_THAT(refusal("fedcba", "xedcba"), Catch::Contains("16 hexadecimal digits"));
   CHECK_FALSE(parse_profile_json("{"));
   CHECK_FALSE(parse_profile_json("[]"));

@@ -107,6 +107,39 @@ TEST_CASE("profile takes a job and a file to write", "[config]") {
   CHECK(wrong({"profile"}).find("JOB is required") != std::string::npos);
 }
 
+TEST_CASE("profile asks peers, or answers them", "[config]") {
+  auto options = good<profile_options>(
+    {"profile", "job.toml", "--peer", "127.0.0.1:4711", "--peer", "[::1]:4712", "-o", "p.json"});
+  REQUIRE(options.peers.size() == 2);
+  CHECK(options.peers[0].port == 4711);
+  CHECK(options.peers[1].host == "::1");
+  CHECK_FALSE(options.answer);
+
+  auto answer = good<profile_options>({"profile", "job.toml", "--answer", "127.0.0.1:4711"});
+  REQUIRE(answer.answer);
+  CHECK(answer.answer->port == 4711);
+  CHECK(answer.answer_for == std::chrono::minutes(10));
+  answer =
+    good<profile_options>({"profile", "job.toml", "--answer", "127.0.0.1:4711", "--for", "30s"});
+  CHECK(answer.answer_for == std::chrono::seconds(30));
+
+  CHECK_FALSE(wrong({"profile", "job.toml", "--for", "30s"}).empty());
+  CHECK_FALSE(wrong({"profile", "job.toml", "--answer", "127.0.0.1:1", "--json"}).empty());
+  CHECK_FALSE(
+    wrong({"profile", "job.toml", "--answer", "127.0.0.1:1", "--peer", "127.0.0.1:2"}).empty());
+  for (auto* time : {"soon", "25h", "10"})
+    CHECK(wrong({"profile", "job.toml", "--answer", "127.0.0.1:1", "--for", time}).find("--for") !=
+          std::string::npos);
+  CHECK(wrong({"profile", "job.toml", "--peer", "there"}).find("is not an address") !=
+        std::string::npos);
+  for (auto* key : {"--peer", "--answer"}) {
+    CHECK(wrong({"profile", "job.toml", key, "10.0.0.5:4711"}, errc::config).find(key) == 0);
+    CHECK(
+      good<profile_options>({"profile", "job.toml", key, "10.0.0.5:4711", "--insecure"}).job.path ==
+      "job.toml");
+  }
+}
+
 TEST_CASE("plan needs a number of nodes", "[config]") {
   auto options = good<plan_options>({"plan", "job.toml", "-n", "12", "--profile", "p.json",
                                      "--memory", "16GiB", "--price", "0.5", "--json"});

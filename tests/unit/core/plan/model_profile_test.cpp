@@ -70,6 +70,40 @@ TEST_CASE("a profile with impossible numbers is refused with the place", "[core]
   CHECK_THAT(refused(p, errc::config), Catch::Contains("link point 0: a message takes 0 ns"));
 }
 
+TEST_CASE("the slowest pair is what plans count on, and pairs that cannot be are refused",
+          "[core][plan][profile]") {
+  auto p = sound();
+  CHECK(slowest_pair(p) == nullptr);
+  auto table = [](nanoseconds latency, nanoseconds large) {
+    return std::vector<message_time>{{4, {latency, 0.01, 5}}, {1 << 20, {large, 0.01, 5}}};
+  };
+  p.pairs = {{"a", "b:1", table(2ms, 12ms)},
+             {"b:1", "a", table(1ms, 101ms)},
+             {"a", "c:1", table(3ms, 50ms)}};
+  CHECK(check(p, subject));
+  CHECK(slowest_pair(p) == &p.pairs[1]);
+  auto form = planning_form(p);
+  CHECK(form.link_latency == 1ms);
+  CHECK(form.link_bytes_per_s == Approx((1 << 20) / 0.1).epsilon(0.01));
+
+  auto bad = [&](auto&& change, const std::string& text) {
+    auto wrong = p;
+    change(wrong.pairs);
+    CHECK_THAT(refused(wrong, errc::config), Catch::Contains(text));
+  };
+  bad([](auto& pairs) { pairs[0].from = ""; }, "pair 0: an end is not named");
+  bad([](auto& pairs) { pairs[0].from = "a\nb"; }, "pair 0: an end is not named");
+  bad([](auto& pairs) { pairs[0].to = std::string(257, 'x'); }, "pair 0: an end is not named");
+  bad([](auto& pairs) { pairs[2].to = "a"; }, "pair 2 (a to a) leads from a machine to itself");
+  bad([](auto& pairs) { pairs[2].to = "b:1"; }, "pair 2 (a to b:1) is there twice");
+  bad([](auto& pairs) { pairs[1].messages.clear(); }, "pair 1 (b:1 to a) has no times");
+  bad([](auto& pairs) { pairs[1].messages[1].message_bytes = 4; },
+      "pair 1 (b:1 to a), link point 1 is of 4 bytes");
+  bad([](auto& pairs) { pairs[1].messages[0].one_way.value = 0ns; },
+      "link point 0: a message takes");
+  bad([](auto& pairs) { pairs.resize(5000, pairs[0]); }, "list of pairs has 5000 entries");
+}
+
 TEST_CASE("unlikely measurements are suspicious", "[core][plan][profile]") {
   auto p = sound();
   CHECK(suspicions(p).empty());
