@@ -59,7 +59,8 @@ result<void> answer_probes(const profile_options& options, const core::job_optio
   signal_watch signals({SIGINT, SIGTERM}, [&](int) { answerer.stop(); });
   say("answering probes at " + text_of(*options.answer) + " for " +
       shoal::text_of(options.answer_for) + "; on the other machines: shoal profile " +
-      options.job.path + " --peer " + text_of(*options.answer));
+      options.job.path + " --peer " + text_of(*options.answer) +
+      (options.insecure ? " --insecure" : ""));
   return answerer.run(std::chrono::steady_clock::now() + options.answer_for);
 }
 

@@ -226,6 +226,7 @@ result<command> profile_of(const parsed& p) {
   if (*time > answer_for_max)
     return error{errc::usage, "--for: " + p.answer_for + " is too long; at most 24h, then again"};
   options.answer_for = *time;
+  options.insecure = p.insecure;
   return on_job(std::move(options), p);
 }
 

@@ -89,6 +89,7 @@ struct profile_options {
   std::vector<address> peers;     ///< measure the links to these too
   std::optional<address> answer;  ///< only answer probes, here
   std::chrono::nanoseconds answer_for = std::chrono::minutes(10);
+  bool insecure = false;  ///< other addresses than this machine's own are allowed
 };
 struct plan_options {
   job_source job;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "transport/probe/channel.hpp"
 
 namespace shoal::transport {
 
@@ -36,7 +37,30 @@ core::frame_header reply_to(const core::frame_header& request) {
 
 }  // namespace
 
+class probe_answerer::impl {
+public:
+  impl(answerer_options options, listening_port at);
+  result<void> run(core::time_point until);
+
+  answerer_options options_;
+  std::uint16_t port_;
+  patient_io io_;
+
+private:
+  result<void> greet(probe_channel& with, core::time_point until);
+  result<std::uint64_t> serve(probe_channel& with, core::time_point until);
+
+  tcp::acceptor acceptor_;
+};
+
 probe_answerer::probe_answerer(answerer_options options, listening_port at)
+  : impl_(std::make_unique<impl>(std::move(options), std::move(at))) {}
+probe_answerer::~probe_answerer() = default;
+std::uint16_t probe_answerer::port() const { return impl_->port_; }
+result<void> probe_answerer::run(core::time_point until) { return impl_->run(until); }
+void probe_answerer::stop() { impl_->io_.stop(); }
+
+probe_answerer::impl::impl(answerer_options options, listening_port at)
   : options_(std::move(options)), port_(at.port()), acceptor_(io_.context()) {
   auto address = endpoint_of(at.host(), at.port());
   SHOAL_ASSERT(address);  // listen_tcp has used it
@@ -44,7 +68,7 @@ probe_answerer::probe_answerer(answerer_options options, listening_port at)
   acceptor_.non_blocking(true);
 }
 
-result<void> probe_answerer::run(core::time_point until) {
+result<void> probe_answerer::impl::run(core::time_point until) {
   for (;;) {
     tcp::socket socket(io_.context());
     auto ec = io_.wait(
@@ -69,7 +93,7 @@ result<void> probe_answerer::run(core::time_point until) {
   }
 }
 
-result<void> probe_answerer::greet(probe_channel& with, core::time_point until) {
+result<void> probe_answerer::impl::greet(probe_channel& with, core::time_point until) {
   hello_bytes bytes{};
   auto prefix = std::span(bytes).first<hello_prefix_size>();
   TRY_VOID(with.read(prefix, until));
@@ -80,7 +104,7 @@ result<void> probe_answerer::greet(probe_channel& with, core::time_point until) 
   return with.write(encode_acceptance(), until);
 }
 
-result<std::uint64_t> probe_answerer::serve(probe_channel& with, core::time_point until) {
+result<std::uint64_t> probe_answerer::impl::serve(probe_channel& with, core::time_point until) {
   TRY_VOID(greet(with, std::min(until, clock::now() + options_.hello_timeout)));
   std::vector<std::byte> room;
   for (std::uint64_t count = 0;; ++count) {

@@ -9,10 +9,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "core/job.hpp"
-#include "transport/probe/channel.hpp"
+#include "core/time.hpp"
 #include "transport/tcp_plane.hpp"
 
 namespace shoal::transport {
@@ -31,22 +32,18 @@ struct answerer_options {
 class probe_answerer {
 public:
   probe_answerer(answerer_options options, listening_port at);
+  ~probe_answerer();
 
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const;
   /// Answers until then, or until `stop`; an asker that is there at the end is sent away.
   /// `errc::io` when no connection can be taken any more.
   result<void> run(core::time_point until);
   /// From any thread.
-  void stop() { io_.stop(); }
+  void stop();
 
 private:
-  result<void> greet(probe_channel& with, core::time_point until);
-  result<std::uint64_t> serve(probe_channel& with, core::time_point until);
-
-  answerer_options options_;
-  std::uint16_t port_;
-  patient_io io_;
-  tcp::acceptor acceptor_;
+  class impl;  // sockets stay inside this folder
+  std::unique_ptr<impl> impl_;
 };
 
 }  // namespace shoal::transport

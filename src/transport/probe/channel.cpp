@@ -1,7 +1,6 @@
 #include "transport/probe/channel.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace shoal::transport {
 

@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -19,15 +20,11 @@
 #include "core/time.hpp"
 #include "transport/hello.hpp"
 #include "transport/link_clock.hpp"
+#include "transport/probe/terms.hpp"
 #include "transport/tcp/socket.hpp"
 #include "transport/wire.hpp"
 
 namespace shoal::transport {
-
-/// Who a probe says it is. No node has such a number, so a node that is asked by mistake refuses.
-constexpr core::sender probe_asker{{UINT64_MAX - 1}, {1}}, probe_answerer_name{{UINT64_MAX}, {1}};
-/// No frame of a probe is longer, whoever asks for it.
-constexpr std::uint64_t probe_bytes_max = 64ull << 20;
 
 /// Runs one asynchronous operation at a time, to its end or the deadline. All but `stop` from one
 /// thread.

@@ -6,12 +6,14 @@
 #include <thread>
 
 #include "transport/probe/answerer.hpp"
+#include "transport/probe/terms.hpp"
 #include "unit/transport/nodes.hpp"
 #include "unit/transport/raw_peer.hpp"
 
 using namespace shoal;
 using namespace shoal::transport;
-using namespace std::chrono_literals;
+using namespace shoal::transport::testing;
+using namespace std::string_view_literals;
 
 namespace {
 
@@ -77,44 +79,31 @@ std::string failure(std::uint16_t port, errc code, peer_probe_options options = 
   return times.error().text;
 }
 
-/// A listener that does with its one guest what a test says.
+/// Does with its one guest what a test says, then closes.
 class odd_peer {
 public:
-  explicit odd_peer(std::function<void(tcp::socket&)> behave)
-    : acceptor_(io_, tcp::endpoint(asio::ip::address_v4::loopback(), 0)) {
-    port_ = acceptor_.local_endpoint().port();
-    thread_ = std::thread([this, behave = std::move(behave)] {
-      tcp::socket guest(io_);
-      acceptor_.accept(guest);
-      behave(guest);
-    });
-  }
+  explicit odd_peer(std::function<void(raw_peer&)> behave)
+    : thread_([this, behave = std::move(behave)] {
+        auto guest = listener_.accept();
+        behave(guest);
+      }) {}
   ~odd_peer() { thread_.join(); }
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return listener_.port(); }
 
 private:
-  asio::io_context io_;
-  tcp::acceptor acceptor_;
-  std::uint16_t port_ = 0;
+  raw_listener listener_;
   std::thread thread_;
 };
 
-void take(tcp::socket& from, std::size_t bytes) {
+void take(raw_peer& from, std::size_t bytes) {
   std::vector<std::byte> room(bytes);
-  asio::error_code ignored;
-  asio::read(from, asio::buffer(room), ignored);
-}
-
-void say(tcp::socket& to, std::span<const std::byte> bytes) {
-  asio::error_code ignored;
-  asio::write(to, asio::buffer(bytes.data(), bytes.size()), ignored);
+  from.read(room);
 }
 
 /// Waits until the guest goes.
-void stay(tcp::socket& with) {
+void stay(raw_peer& with) {
   std::byte one{};
-  asio::error_code ec;
-  while (!ec) with.read_some(asio::buffer(&one, 1), ec);
+  while (with.read({&one, 1})) continue;
 }
 
 core::frame_header frame_of(std::uint64_t bytes, std::uint32_t number, std::uint32_t part = 4) {
@@ -194,13 +183,13 @@ TEST_CASE("a peer where nobody listens, or of another job, is named with what to
 
 TEST_CASE("a node's tensor port refuses a probe, and an answerer refuses a node",
           "[transport][probe][fault]") {
-  testing::tcp_world world;
+  tcp_world world;
   world.tcp.job = job;
   auto ann = world.make(1);
   ann->open(1, {});
   CHECK_THAT(failure(ann->plane->port(), errc::unreachable), Catch::Contains("here is node 1"));
   answering peer;
-  testing::raw_peer node(peer.port());
+  raw_peer node(peer.port());
   auto answer = node.greet({.job = job, .from = {{2}, {1}}, .to = {{1}, {1}}});
   REQUIRE(answer);
   REQUIRE_FALSE(*answer);
@@ -213,7 +202,7 @@ TEST_CASE("a peer that says garbage, nothing, or leaves in the middle does no ha
   std::vector<std::byte> garbage(answer_size);
   for (std::size_t i = 0; i < garbage.size(); ++i) garbage[i] = words[i % words.size()];
   SECTION("garbage for an answer") {
-    odd_peer peer([&](auto& guest) { say(guest, garbage), stay(guest); });
+    odd_peer peer([&](auto& guest) { guest.write(garbage), stay(guest); });
     CHECK_THAT(failure(peer.port(), errc::protocol), Catch::Contains("\"HTTP\""));
   }
   SECTION("nothing at all") {
@@ -227,7 +216,7 @@ TEST_CASE("a peer that says garbage, nothing, or leaves in the middle does no ha
   SECTION("it accepts and goes") {
     odd_peer peer([&](auto& guest) {
       take(guest, hello_size);
-      say(guest, encode_acceptance());
+      guest.write(encode_acceptance());
       take(guest, frame_header_size);
     });
     failure(peer.port(), errc::unreachable);
@@ -235,8 +224,8 @@ TEST_CASE("a peer that says garbage, nothing, or leaves in the middle does no ha
   SECTION("it accepts and answers garbage") {
     odd_peer peer([&](auto& guest) {
       take(guest, hello_size);
-      say(guest, encode_acceptance());
-      say(guest, garbage);
+      guest.write(encode_acceptance());
+      guest.write(garbage);
       stay(guest);
     });
     failure(peer.port(), errc::protocol);
@@ -245,8 +234,8 @@ TEST_CASE("a peer that says garbage, nothing, or leaves in the middle does no ha
     auto wrong = GENERATE(frame_of(8, 1), frame_of(4, 7), frame_of(probe_bytes_max + 1, 1));
     odd_peer peer([&](auto& guest) {
       take(guest, hello_size);
-      say(guest, encode_acceptance());
-      say(guest, encode(wrong));
+      guest.write(encode_acceptance());
+      guest.write(encode(wrong));
       stay(guest);
     });
     failure(peer.port(), errc::protocol);
@@ -254,9 +243,9 @@ TEST_CASE("a peer that says garbage, nothing, or leaves in the middle does no ha
   SECTION("its payload is damaged") {
     odd_peer peer([&](auto& guest) {
       take(guest, hello_size);
-      say(guest, encode_acceptance());
-      say(guest, encode(frame_of(4, 1)));
-      say(guest, std::span(garbage).first(4 + frame_trailer_size));
+      guest.write(encode_acceptance());
+      guest.write(encode(frame_of(4, 1)));
+      guest.write(std::span(garbage).first(4 + frame_trailer_size));
       stay(guest);
     });
     CHECK_THAT(failure(peer.port(), errc::damaged), Catch::Contains("hash"));
@@ -264,8 +253,8 @@ TEST_CASE("a peer that says garbage, nothing, or leaves in the middle does no ha
   SECTION("it closes with a reason") {
     odd_peer peer([&](auto& guest) {
       take(guest, hello_size);
-      say(guest, encode_acceptance());
-      say(guest, encode_refusal({errc::refused, "I have had enough"}));
+      guest.write(encode_acceptance());
+      guest.write(encode_refusal({errc::refused, "I have had enough"}));
       stay(guest);
     });
     CHECK_THAT(failure(peer.port(), errc::refused), Catch::Contains("I have had enough"));
@@ -277,16 +266,15 @@ TEST_CASE("an answerer sends odd askers away and goes on", "[transport][probe][f
   hasty.hello_timeout = 200ms;
   hasty.silence_max = 200ms;
   answering peer(hasty);
-  asio::io_context io;
-  tcp::socket guest(io);
-  guest.connect({asio::ip::address_v4::loopback(), peer.port()});
+  std::optional<raw_peer> there(peer.port());
+  auto& guest = *there;
   auto greet = [&] {
-    say(guest, encode(greeting{.job = job, .from = probe_asker, .to = probe_answerer_name}));
-    take(guest, answer_size);
+    auto answer = guest.greet({.job = job, .from = probe_asker, .to = probe_answerer_name});
+    REQUIRE((answer && *answer));
   };
   SECTION("who says nothing") { CHECK_THAT(peer.told(), Catch::Contains("in time")); }
   SECTION("who talks of something else") {
-    say(guest, std::as_bytes(std::span("GET / HTTP/1.1\r\n\r\n")));
+    guest.write("GET / HTTP/1.1\r\n\r\n"sv);
     CHECK_THAT(peer.told(), Catch::Contains("\"GET \""));
   }
   SECTION("who greets and falls silent") {
@@ -295,23 +283,21 @@ TEST_CASE("an answerer sends odd askers away and goes on", "[transport][probe][f
   }
   SECTION("who asks for too much") {
     greet();
-    say(guest, encode(frame_of(4, 1, UINT32_MAX)));
+    guest.write(encode(frame_of(4, 1, UINT32_MAX)));
     CHECK_THAT(peer.told(), Catch::Contains("expected at most " + std::to_string(probe_bytes_max)));
   }
   SECTION("who sends too much") {
     greet();
-    say(guest, encode(frame_of(probe_bytes_max + 1, 1)));
+    guest.write(encode(frame_of(probe_bytes_max + 1, 1)));
     CHECK_THAT(peer.told(), Catch::Contains("expected at most"));
   }
   SECTION("who leaves in the middle") {
     greet();
-    say(guest, encode(frame_of(1000, 1)));
-    asio::error_code ignored;
-    guest.close(ignored);
+    guest.write(encode(frame_of(1000, 1)));
+    there.reset();
     CHECK_THAT(peer.told(), Catch::Contains("closed"));
   }
-  asio::error_code ignored;
-  guest.close(ignored);
+  there.reset();
   CHECK(probe_peer("127.0.0.1", peer.port(), quick()));
 }
 
@@ -319,9 +305,8 @@ TEST_CASE("an answerer ends at its deadline, with and without an asker", "[trans
   auto at = listen_tcp("127.0.0.1", 0);
   REQUIRE(at);
   probe_answerer answerer({.job = job}, std::move(*at));
-  asio::io_context io;
-  tcp::socket guest(io);
-  if (GENERATE(false, true)) guest.connect({asio::ip::address_v4::loopback(), answerer.port()});
+  std::optional<raw_peer> guest;
+  if (GENERATE(false, true)) guest.emplace(answerer.port());
   auto begun = clock::now();
   CHECK(answerer.run(begun + 300ms));
   CHECK(clock::now() - begun < 5s);
