@@ -4,7 +4,6 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <memory>
 
 #include "app/signals.hpp"
 #include "base/units.hpp"

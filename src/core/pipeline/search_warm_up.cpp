@@ -11,6 +11,36 @@ namespace shoal::core {
 
 namespace {
 
+/// The rule of the header with `hops` times the real latency, and `more` on top.
+std::vector<std::uint32_t> ahead_of(const simulation_costs& costs, const warm_up_options& options,
+                                    double hops, std::uint32_t more) {
+  auto ranks = static_cast<std::uint32_t>(costs.stages.size());
+  std::vector<std::uint32_t> w(ranks, 0);
+  for (rank_index r = 0; r + 1 < ranks; ++r) {
+    auto& s = costs.stages[r];
+    auto turn =
+      static_cast<double>(s.forward_ns + s.backward_ns + (options.recompute ? s.recompute_ns : 0));
+    auto bytes = costs.stages[r + 1].input_bytes;
+    auto hop = static_cast<double>(costs.link.latency_ns(bytes) + costs.link.occupancy_ns(bytes));
+    double after = ranks - 1 - r;
+    double ahead = turn > 0 ? std::ceil(2 * after * hops * hop / turn) : 0;
+    w[r] =
+      static_cast<std::uint32_t>(std::min<double>(after + ahead + more, options.micro_batches));
+  }
+  return w;
+}
+
+/// Makes a warm-up one that can be run.
+void fit(std::vector<std::uint32_t>& w, const warm_up_options& options) {
+  for (std::size_t r = 0; r < w.size(); ++r) {
+    w[r] = std::min(w[r], options.micro_batches);
+    // A turn begins with a forward: one more is held than the warm-up.
+    if (!options.live_max.empty()) w[r] = std::min(w[r], options.live_max[r] - 1);
+    // A stage that runs further ahead than the one before would wait for it for ever.
+    if (r > 0) w[r] = std::min(w[r], w[r - 1]);
+  }
+}
+
 class searcher {
 public:
   searcher(const simulation_costs& costs, const warm_up_options& options)
@@ -19,7 +49,8 @@ public:
   result<searched_schedule> run() {
     // More than twice the ahead of any hop never helps: beyond m all are GPipe.
     for (double hops : {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0})
-      for (std::uint32_t more : {0u, 1u, 2u}) TRY_VOID(try_one(start(hops, more)));
+      for (std::uint32_t more : {0u, 1u, 2u})
+        TRY_VOID(try_one(ahead_of(costs_, options_, hops, more)));
     for (double factor : {2.0, 3.0}) {
       std::vector<std::uint32_t> w(ranks_);
       for (rank_index r = 0; r < ranks_; ++r)
@@ -32,32 +63,8 @@ public:
   }
 
 private:
-  /// The rule of the header with `hops` times the real latency, and `more` on top.
-  std::vector<std::uint32_t> start(double hops, std::uint32_t more) const {
-    std::vector<std::uint32_t> w(ranks_, 0);
-    for (rank_index r = 0; r + 1 < ranks_; ++r) {
-      auto& s = costs_.stages[r];
-      auto turn = static_cast<double>(s.forward_ns + s.backward_ns +
-                                      (options_.recompute ? s.recompute_ns : 0));
-      auto bytes = costs_.stages[r + 1].input_bytes;
-      auto hop =
-        static_cast<double>(costs_.link.latency_ns(bytes) + costs_.link.occupancy_ns(bytes));
-      double after = ranks_ - 1 - r;
-      double ahead = turn > 0 ? std::ceil(2 * after * hops * hop / turn) : 0;
-      w[r] =
-        static_cast<std::uint32_t>(std::min<double>(after + ahead + more, options_.micro_batches));
-    }
-    return w;
-  }
-
   result<void> try_one(std::vector<std::uint32_t> w) {
-    for (rank_index r = 0; r < ranks_; ++r) {
-      w[r] = std::min(w[r], options_.micro_batches);
-      // A turn begins with a forward: one more is held than the warm-up.
-      if (!options_.live_max.empty()) w[r] = std::min(w[r], options_.live_max[r] - 1);
-    }
-    // A stage that runs further ahead than the one before would wait for it for ever.
-    for (rank_index r = 1; r < ranks_; ++r) w[r] = std::min(w[r], w[r - 1]);
+    fit(w, options_);
     if (std::find(seen_.begin(), seen_.end(), w) != seen_.end()) return {};
     if (options_.tries_max != 0 && tried_ == options_.tries_max) return {};
     seen_.push_back(w);
@@ -107,6 +114,13 @@ private:
 };
 
 }  // namespace
+
+std::vector<std::uint32_t> estimated_warm_up(const simulation_costs& costs,
+                                             const warm_up_options& options) {
+  auto w = ahead_of(costs, options, 1, 0);
+  fit(w, options);
+  return w;
+}
 
 result<searched_schedule> search_warm_up(const simulation_costs& costs,
                                          const warm_up_options& options) {

@@ -29,6 +29,10 @@ struct searched_schedule {
   std::uint32_t tried = 0;  ///< simulations
 };
 
+/// Where the search starts, without a simulation: what the hops ask for, within `live_max`.
+std::vector<std::uint32_t> estimated_warm_up(const simulation_costs& costs,
+                                             const warm_up_options& options);
+
 /// One linear chain, a rank a stage: as many ranks as `costs` has stages. Of equal times the one
 /// that holds least. `errc::no_memory` when a rank cannot hold one micro-batch; errors of
 /// `simulate`.

@@ -54,23 +54,6 @@ std::vector<std::uint32_t> room_of(const price_list& prices, const chain& replic
   return room;
 }
 
-/// The closed form: one for each stage that follows, and what is on the wire meanwhile.
-std::vector<std::uint32_t> formula(const price_list& prices, const chain& replica,
-                                   const std::vector<std::uint32_t>& room) {
-  std::vector<std::uint32_t> warm_up;
-  for (stage_index s = 0; s < replica.stages(); ++s) {
-    double after = replica.stages() - 1 - s;
-    double hop = 0;
-    if (s + 1 < replica.stages())
-      hop =
-        prices.cost.transfer_seconds(replica.blocks[s + 1].begin) + prices.cost.latency_seconds();
-    auto ahead = after + std::ceil(2 * after * hop / std::max(replica.slowest_s, 1e-9));
-    auto most = std::min(room[s] - 1, warm_up.empty() ? none : warm_up.back());
-    warm_up.push_back(static_cast<std::uint32_t>(std::min<double>(ahead, most)));
-  }
-  return warm_up;
-}
-
 std::uint64_t cells_of(const price_list& prices, const candidate& c) {
   std::uint64_t cells = 0;
   for (auto& replica : c.chains)
@@ -84,13 +67,13 @@ std::vector<std::uint32_t> ahead_of(const price_list& prices, const chain& repli
   if (prices.order != stage_order::searched && prices.order != stage_order::varuna) return {};
   auto room = room_of(prices, replica);
   if (prices.order == stage_order::varuna || replica.stages() == 1) return room;
-  auto tries = static_cast<std::uint32_t>(cells_max * 8 / std::max<std::uint64_t>(cells, 1));
-  if (tries < 8) return formula(prices, replica, room);
-  auto found =
-    search_warm_up(costs_of(prices, replica), {.micro_batches = replica.micro_batches.size(),
-                                               .recompute = prices.job.training.recompute,
-                                               .live_max = room,
-                                               .tries_max = tries});
+  warm_up_options options{.micro_batches = replica.micro_batches.size(),
+                          .recompute = prices.job.training.recompute,
+                          .live_max = room};
+  auto costs = costs_of(prices, replica);
+  options.tries_max = static_cast<std::uint32_t>(cells_max * 8 / std::max<std::uint64_t>(cells, 1));
+  if (options.tries_max < 8) return estimated_warm_up(costs, options);
+  auto found = search_warm_up(costs, options);
   SHOAL_ASSERT(found);
   return found->warm_up;
 }
@@ -124,12 +107,9 @@ std::optional<nanoseconds> set_ahead(const price_list& prices, const candidate& 
                                      bool simulate) {
   auto cells = cells_of(prices, c);
   for (std::size_t r = 0; r < c.chains.size(); ++r) {
-    // Like replicas run alike.
-    bool again = r > 0 && c.chains[r].blocks == c.chains[r - 1].blocks &&
-                 c.chains[r].workers.size() == c.chains[r - 1].workers.size() &&
-                 c.chains[r].micro_batches.size() == c.chains[r - 1].micro_batches.size() &&
-                 std::ranges::equal(c.chains[r].workers, c.chains[r - 1].workers, {},
-                                    &worker::memory_bytes, &worker::memory_bytes);
+    bool again = r > 0 && have_like_workers(c.chains[r], c.chains[r - 1]) &&
+                 c.chains[r].blocks == c.chains[r - 1].blocks &&
+                 c.chains[r].micro_batches.size() == c.chains[r - 1].micro_batches.size();
     shape.replicas[r].ahead =
       again ? shape.replicas[r - 1].ahead : ahead_of(prices, c.chains[r], cells);
   }

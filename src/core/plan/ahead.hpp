@@ -14,9 +14,9 @@
 
 namespace shoal::core::planning {
 
-/// Sets `ahead` of the replicas of `shape`, which is that of `c`. Returns the simulated time of a
-/// step where `simulate` asks for it, or the order's numbers came from there; nothing where the
-/// layout is too large for that (the order's numbers then come from the closed form).
+/// Sets `ahead` of the replicas of `shape`, which is that of `c`; from a closed form where the
+/// layout is too large to be simulated often. Returns the simulated time of a step where `simulate`
+/// asks for it and the layout is not too large for that.
 std::optional<nanoseconds> set_ahead(const price_list& prices, const candidate& c, layout& shape,
                                      bool simulate);
 

@@ -40,11 +40,7 @@ bool has_limits(const chain& replica) {
 }
 
 bool alike(const chain& a, const chain& b) {
-  return std::equal(a.workers.begin(), a.workers.end(), b.workers.begin(), b.workers.end(),
-                    [](auto& x, auto& y) {
-                      return x.speed == y.speed && x.memory_bytes == y.memory_bytes;
-                    }) &&
-         (!has_limits(a) || a.micro_batches == b.micro_batches);
+  return have_like_workers(a, b) && (!has_limits(a) || a.micro_batches == b.micro_batches);
 }
 
 std::optional<std::vector<index_range>> cut(const price_list& prices, const chain& replica) {
@@ -184,6 +180,12 @@ std::vector<index_range> chain::chunks_of(stage_index s) const {
   std::vector<index_range> mine;
   for (auto part = s; part < blocks.size(); part += stages()) mine.push_back(blocks[part]);
   return mine;
+}
+
+bool have_like_workers(const chain& a, const chain& b) {
+  return std::ranges::equal(a.workers, b.workers, [](auto& x, auto& y) {
+    return x.speed == y.speed && x.memory_bytes == y.memory_bytes;
+  });
 }
 
 std::uint32_t chunks_of(const price_list& prices, stage_index stages) {

@@ -30,6 +30,9 @@ struct chain {
   std::vector<index_range> chunks_of(stage_index s) const;
 };
 
+/// As many, of the same speed and memory stage by stage.
+bool have_like_workers(const chain& a, const chain& b);
+
 struct candidate {
   std::vector<chain> chains;
   double step_s = 0;      ///< expected

@@ -121,15 +121,6 @@ result<schedule> generate(const schedule_options& options) {
   return made;
 }
 
-std::uint32_t stash_peak(const std::vector<stage_action>& stage) {
-  std::uint32_t now = 0, peak = 0;
-  for (auto action : stage) {
-    if (action.kind == action_kind::forward) peak = std::max(peak, ++now);
-    if (action.kind == action_kind::backward) --now;
-  }
-  return peak;
-}
-
 result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index stage) {
   SHOAL_ASSERT(stage < options.stage_count);
   TRY(auto order, order_of(options));

@@ -77,11 +77,8 @@ result<schedule> generate(const schedule_options& options);
 /// The plan that it follows, micro-batches numbered from 0; not for the closing round.
 result<pipeline_plan> plan_of(const schedule_options& options);
 
-/// The most forward passes of chunks that the stage has done and not yet finished backward.
-std::uint32_t stash_peak(const std::vector<stage_action>& stage);
-
-/// The same of `stage` in the schedule that `generate` would give, without generating it; what
-/// `live_max` allows where that is opportunistic.
+/// The most forward passes of chunks that `stage` has done and not yet finished backward in the
+/// schedule that `generate` would give; what `live_max` allows where that is opportunistic.
 result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index stage);
 
 /// "F0 F1 B0 ..."; "F0.1" for chunk 1.

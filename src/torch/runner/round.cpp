@@ -174,7 +174,7 @@ void round::forward_block() {
   auto g = now_->what.micro_batch;
   bool first_time = now_->what.kind == action_kind::forward;
   if (b == part().blocks.begin && !keeps_records())
-    stash_of(now_->what) = {.inputs = now_->boundary, .data = now_->data, .records = {}};
+    stashes_[key_of(now_->what)] = {.inputs = now_->boundary, .data = now_->data, .records = {}};
   auto began = clock::now();
   auto record = held_.at(b).forward(std::move(now_->boundary), data_for(b), number_, g);
   if (first_time) {
@@ -184,7 +184,7 @@ void round::forward_block() {
     check_finite(record.outputs, g, b);
   }
   now_->boundary = record.outputs;
-  if (keeps_records()) stash_of(now_->what).records.push_back(std::move(record));
+  if (keeps_records()) stashes_[key_of(now_->what)].records.push_back(std::move(record));
   if (++now_->block != part().blocks.end) return;
   if (first_time) end_forward();
   end_action();
@@ -215,7 +215,7 @@ void round::backward_block() {
     --now_->block;
     return;
   }
-  stashes_.erase({now_->what.chunk, g});
+  stashes_.erase(key_of(now_->what));
   --in_flight_;
   if (!part().first()) send_boundary(part().previous, frame_kind::gradient, b, g);
   end_action();

@@ -77,7 +77,9 @@ private:
                      const std::vector<tensor_spec>& specs, bool only_floating);
   /// That the action in progress belongs to.
   const chunk& part() const { return facts_.chunks()[now_->what.chunk]; }
-  stash& stash_of(core::stage_action what) { return stashes_[{what.chunk, what.micro_batch}]; }
+  using stash_key = std::pair<std::uint32_t, micro_batch_index>;  // chunk first
+  static stash_key key_of(core::stage_action what) { return {what.chunk, what.micro_batch}; }
+  stash& stash_of(core::stage_action what) { return stashes_.at(key_of(what)); }
   void run_block();
   void validate_block();
   void forward_block();
@@ -104,7 +106,7 @@ private:
   std::uint32_t actions_done_ = 0;
   std::uint32_t in_flight_ = 0;  // forward passes without their backward pass
   std::optional<running> now_;
-  std::map<std::pair<std::uint32_t, micro_batch_index>, stash> stashes_;  // by chunk
+  std::map<stash_key, stash> stashes_;
   std::map<block_index, timing> timings_;
   std::vector<core::micro_batch_loss> losses_, validation_losses_;
   std::optional<core::not_finite> offence_;

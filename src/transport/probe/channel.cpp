@@ -12,6 +12,11 @@ namespace {
 constexpr std::size_t piece_size = 256 << 10;  // as nodes have it
 constexpr auto notice_stop = 100ms;
 
+/// For operations that end with all bytes or an error.
+auto whatever_size(patient_io::handler done) {
+  return [done = std::move(done)](asio::error_code ec, std::size_t) { done(ec); };
+}
+
 }  // namespace
 
 asio::error_code patient_io::wait(core::time_point until, const std::function<void(handler)>& begin,
@@ -41,32 +46,28 @@ result<void> probe_channel::checked(asio::error_code ec) const {
   return error_of(ec, "the connection");
 }
 
+/// One operation of the socket, which the deadline closes.
+result<void> probe_channel::perform(core::time_point until,
+                                    const std::function<void(patient_io::handler)>& begin) {
+  return checked(io_.wait(until, begin, [&] { close(socket_); }));
+}
+
 result<void> probe_channel::dial(const tcp::endpoint& at, core::time_point until) {
-  auto ec = io_.wait(
-    until, [&](auto done) { socket_.async_connect(at, done); }, [&] { close(socket_); });
-  TRY_VOID(checked(ec));
+  TRY_VOID(perform(until, [&](auto done) { socket_.async_connect(at, done); }));
   tune(socket_);
   return {};
 }
 
 result<void> probe_channel::write(std::span<const std::byte> bytes, core::time_point until) {
-  return checked(io_.wait(
-    until,
-    [&](auto done) {
-      asio::async_write(socket_, asio::buffer(bytes.data(), bytes.size()),
-                        [done](asio::error_code ec, std::size_t) { done(ec); });
-    },
-    [&] { close(socket_); }));
+  return perform(until, [&](auto done) {
+    asio::async_write(socket_, asio::buffer(bytes.data(), bytes.size()), whatever_size(done));
+  });
 }
 
 result<void> probe_channel::read(std::span<std::byte> bytes, core::time_point until) {
-  return checked(io_.wait(
-    until,
-    [&](auto done) {
-      asio::async_read(socket_, asio::buffer(bytes.data(), bytes.size()),
-                       [done](asio::error_code ec, std::size_t) { done(ec); });
-    },
-    [&] { close(socket_); }));
+  return perform(until, [&](auto done) {
+    asio::async_read(socket_, asio::buffer(bytes.data(), bytes.size()), whatever_size(done));
+  });
 }
 
 result<void> probe_channel::send(const core::frame_header& header,
@@ -89,12 +90,8 @@ result<void> probe_channel::send(const core::frame_header& header,
       asio::const_buffer(head.data(), first ? head.size() : 0),
       asio::const_buffer(piece.data(), piece.size()),
       asio::const_buffer(trailer.data(), last ? trailer.size() : 0)};
-    TRY_VOID(checked(io_.wait(
-      until,
-      [&](auto done) {
-        asio::async_write(socket_, buffers, [done](asio::error_code ec, std::size_t) { done(ec); });
-      },
-      [&] { close(socket_); })));
+    TRY_VOID(
+      perform(until, [&](auto done) { asio::async_write(socket_, buffers, whatever_size(done)); }));
   }
   return {};
 }

@@ -70,6 +70,8 @@ public:
 
 private:
   result<void> checked(asio::error_code ec) const;
+  result<void> perform(core::time_point until,
+                       const std::function<void(patient_io::handler)>& begin);
 
   patient_io& io_;
   tcp::socket socket_;

@@ -147,12 +147,12 @@ void incoming::begin_payload() {
 
 void incoming::end_payload(bool complete) {
   if (!std::exchange(filling_, false) || header_.bytes < link_meter::frame_bytes_min) return;
-  if (auto* meter = judge_.meter(*this); meter == nullptr) {
-  } else if (complete) {
+  auto* meter = judge_.meter(*this);
+  if (meter == nullptr) return;
+  if (complete)
     meter->end(hello_.direction, std::chrono::steady_clock::now());
-  } else {
+  else
     meter->drop(hello_.direction);
-  }
 }
 
 void incoming::count(std::size_t bytes) {

@@ -21,6 +21,19 @@ std::vector<std::string> drawn(const schedule_options& options) {
   return lines;
 }
 
+/// Counted along the order.
+std::uint32_t stash_peak(const std::vector<stage_action>& stage) {
+  std::uint32_t now = 0, peak = 0;
+  for (auto action : stage) {
+    if (action.kind == action_kind::forward) peak = std::max(peak, ++now);
+    if (action.kind == action_kind::backward) {
+      REQUIRE(now > 0);
+      --now;
+    }
+  }
+  return peak;
+}
+
 std::vector<std::uint32_t> peaks(const schedule_options& options) {
   std::vector<std::uint32_t> all;
   auto made = generate(options);
