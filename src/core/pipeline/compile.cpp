@@ -202,7 +202,7 @@ private:
     auto b = index.rank_of(target);
     if (a != b) {
       e.link = wire_of(in, a, b);
-      auto& table = table_of(*in.costs, a, b);
+      auto& table = in.costs->link_from(a, b);
       e.occupancy_ns = table.occupancy_ns(bytes);
       e.latency_ns = table.latency_ns(bytes);
       auto card = p_.wires[e.link].card_out;
@@ -261,12 +261,6 @@ private:
     }
     p_.wires.push_back(w);
     return found->second;
-  }
-
-  static const link_table& table_of(const simulation_costs& c, rank_index a, rank_index b) {
-    for (auto& l : c.others)
-      if (l.from == a && l.to == b) return l.table;
-    return c.link;
   }
 
   program p_;

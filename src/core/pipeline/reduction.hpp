@@ -5,7 +5,9 @@
 //   replica 1:  | stage 0 |  stage 1  | st 2 |      cuts of any replica is one reduction, ready
 //   pieces:     | a       |b | c      | d    |      when the last of its holders is
 //
-// A stage does its pieces one at a time, those at the end of the chain first: they are ready first.
+// A rank does its pieces one at a time, those at the end of the chain first: they are ready first.
+// Where a replica holds a stage on several ranks (a plan of two directions), these copies sum among
+// themselves first, and each then takes a share of the exchange with the other replicas.
 
 #include <cstdint>
 #include <span>
@@ -15,12 +17,12 @@
 
 namespace shoal::core::events {
 
-/// A stage of a replica when its last gradient is there.
+/// A rank that holds a stage of a replica.
 struct holder {
   std::uint32_t replica = 0;
   rank_index rank = 0;
   virtual_stage stage = 0;
-  std::int64_t ready_ns = 0;
+  std::int64_t ready_ns = 0;  ///< when the last gradient that it makes is there
   std::uint64_t bytes = 0;
   std::int64_t optimizer_ns = 0;
 };
@@ -30,11 +32,8 @@ struct ending {
   std::int64_t end_ns = 0;
 };
 
-/// How long k holders take for n bytes.
-std::int64_t exchange_ns(const reduction_costs& costs, std::size_t k, std::uint64_t bytes);
-
 /// `holders` by replica, then by stage. Adds to `records` where it is not null.
-ending finish_step(std::span<const holder> holders, std::size_t replica_count,
+ending finish_step(std::span<const holder> holders, std::span<const replica_input> replicas,
                    const reduction_costs& costs, std::vector<record>* records);
 
 }  // namespace shoal::core::events

@@ -77,23 +77,36 @@ void keep_records(const program& p, const outcome& out, std::vector<record>& rec
     }
 }
 
-/// When each stage of each replica has its last gradient.
+/// Who holds each stage of each replica, and when its last gradient is there. A plan without a
+/// flush updates on its way: its copies are not summed at the end.
 std::vector<holder> holders_of(const program& p, const outcome& out,
                                std::span<const replica_input> replicas) {
-  std::vector<std::size_t> first;
+  std::vector<std::vector<std::size_t>> first(replicas.size());  // of each stage
   std::vector<holder> holders;
   for (std::uint32_t r = 0; r < replicas.size(); ++r) {
-    first.push_back(holders.size());
-    for (virtual_stage s = 0; s < replicas[r].plan->stage_count(); ++s) {
+    auto& plan = *replicas[r].plan;
+    for (virtual_stage s = 0; s < plan.stage_count(); ++s) {
       auto& c = replicas[r].costs->stages[s];
-      holders.push_back(
-        {r, replicas[r].plan->placement[0][s], s, 0, c.parameter_bytes, c.optimizer_ns});
+      first[r].push_back(holders.size());
+      for (std::size_t chain = 0; chain < plan.placement.size(); ++chain) {
+        auto rank = plan.placement[chain][s];
+        auto same = std::any_of(holders.begin() + static_cast<std::ptrdiff_t>(first[r][s]),
+                                holders.end(), [&](auto& h) { return h.rank == rank; });
+        if (same || (chain > 0 && plan.weights != weight_semantics::flush)) continue;
+        holders.push_back({r, rank, s, 0, c.parameter_bytes, c.optimizer_ns});
+      }
     }
   }
+  auto holder_of = [&](std::uint32_t replica, virtual_stage stage, rank_index rank) -> holder& {
+    auto at = first[replica][stage];
+    for (auto i = at; i < holders.size() && holders[i].stage == stage; ++i)
+      if (holders[i].rank == rank) at = i;
+    return holders[at];
+  };
   for (std::uint32_t l = 0; l < p.lanes.size(); ++l)
     for (auto t = p.lanes[l].begin; t < p.lanes[l].end; ++t)
       for (auto c = t == 0 ? 0 : p.cell_ends[t - 1]; c < p.cell_ends[t]; ++c) {
-        auto& ready = holders[first[p.replica_of[l]] + p.all_cells[c].stage].ready_ns;
+        auto& ready = holder_of(p.replica_of[l], p.all_cells[c].stage, p.rank_of[l]).ready_ns;
         ready = std::max(ready, out.end_ns[t]);
       }
   return holders;
@@ -114,6 +127,12 @@ result<void> check_parameters(std::span<const replica_input> replicas) {
 }
 
 }  // namespace
+
+const link_table& simulation_costs::link_from(rank_index from, rank_index to) const {
+  for (auto& l : others)
+    if (l.from == from && l.to == to) return l.table;
+  return link;
+}
 
 double simulation::bubble_of_ideal() const {
   std::int64_t busiest = 0;
@@ -151,8 +170,8 @@ result<simulation> simulate_step(std::span<const replica_input> replicas,
     s.pipeline_ns = std::max(s.pipeline_ns, s.replicas[p.replica_of[l]].back().last_ns);
   }
   if (timeline) keep_records(p, out, s.records);
-  auto end = finish_step(holders_of(p, out, replicas), replicas.size(), reduction,
-                         timeline ? &s.records : nullptr);
+  auto end =
+    finish_step(holders_of(p, out, replicas), replicas, reduction, timeline ? &s.records : nullptr);
   s.exposed_reduction_ns = end.summed_ns - s.pipeline_ns;
   s.makespan_ns = end.end_ns;
   return s;

@@ -8,7 +8,8 @@
 // Same input, same output: there is no running random generator, and ties are settled by rank. A
 // plan is compute-only; transfers follow from its placement. Several replicas, of any depths, run
 // side by side; a stage's gradients are reduced when the last of them is there in all replicas, so
-// that only the end of it is exposed.
+// that only the end of it is exposed. A replica that holds a stage on two ranks (Chimera, DualPipe)
+// sums the two over its own links, and both run the optimizer.
 
 #include <cstdint>
 #include <span>
@@ -59,6 +60,8 @@ struct simulation_costs {
   std::uint64_t seed = 0;
   bool recompute_waits = false;  ///< R only when the gradient has come
   bool timeline = false;         ///< keep `simulation::records`
+
+  const link_table& link_from(rank_index from, rank_index to) const;
 };
 
 enum class reduction_kind : std::uint8_t {
@@ -115,8 +118,8 @@ struct replica_input {
   const simulation_costs* costs = nullptr;
 };
 
-/// One replica, nothing to reduce. `errc::config` for a plan that is malformed or whose order waits
-/// for itself, naming the ranks; for costs that do not fit the plan.
+/// One replica: nothing to reduce but copies of a stage. `errc::config` for a plan that is
+/// malformed or whose order waits for itself, naming the ranks; for costs that do not fit the plan.
 result<simulation> simulate(const pipeline_plan& plan, const simulation_costs& costs);
 
 /// A step of all replicas, which may differ in depth, order and number of micro-batches: ends when

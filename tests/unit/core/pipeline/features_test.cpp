@@ -134,6 +134,39 @@ TEST_CASE("gradients are exchanged beside the drain, but for the first stage", "
   CHECK(step->makespan_ns == ns(15 + 2 + 0.5 + 0.25 + 0.125));
 }
 
+TEST_CASE("a stage on two ranks is summed between them and updated on both", "[core][pipeline]") {
+  // rank 0:  0F0 1F1 1B1 0B0     stage 1 has its gradients at 4, stage 0 at 6, on both ranks
+  // rank 1:  0F1 1F0 1B0 0B1
+  auto plan = made({.name = "chimera", .ranks = 2, .micro_batches = 2});
+  auto costs = uniform(2, 1, 2);
+  costs.link = link_table::flat(0, 1e9);
+  for (auto& s : costs.stages) s.parameter_bytes = 1'000'000, s.optimizer_ns = ns(0.25);
+  auto step = run_of(plan, costs);
+  // A ring of two moves n bytes each way: 1 ms. Stage 1's hides behind the last backward.
+  CHECK(step.pipeline_ns == ns(6));
+  CHECK(step.exposed_reduction_ns == ns(1));
+  CHECK(step.makespan_ns == ns(6 + 1 + 2 * 0.25));
+  costs.half_duplex = true;  // both ways share the line: stage 1's ends at 6
+  CHECK(run_of(plan, costs).makespan_ns == ns(6 + 2 + 2 * 0.25));
+  costs.half_duplex = false;
+  costs.others = {{1, 0, link_table::flat(0, 0.25e9)}};  // the slower way decides
+  CHECK(run_of(plan, costs).makespan_ns == ns(4 + 4 + 4 + 2 * 0.25));
+  costs.others.clear();
+  // Of two replicas, each copy exchanges half of the stage: 0.5 ms more.
+  std::array<replica_input, 2> both{{{&plan, &costs}, {&plan, &costs}}};
+  auto two = simulate_step(both, {.link = link_table::flat(0, 1e9)});
+  REQUIRE(two);
+  CHECK(two->makespan_ns == ns(6 + 1 + 0.5 + 2 * 0.25));
+  // Beside a replica of one rank, that one has the whole stage to exchange.
+  auto flat = made({.name = "1f1b", .ranks = 1, .micro_batches = 1});
+  auto flat_costs = uniform(1, 1, 2);
+  flat_costs.stages[0].parameter_bytes = 2'000'000;
+  both[1] = {&flat, &flat_costs};
+  two = simulate_step(both, {.link = link_table::flat(0, 1e9)});
+  REQUIRE(two);
+  CHECK(two->makespan_ns == ns(6 + 1 + 1 + 2 * 0.25));
+}
+
 TEST_CASE("replicas of different depth end when the slower has summed", "[core][pipeline]") {
   auto deep = made({.name = "1f1b", .ranks = 2, .micro_batches = 4});
   auto flat = made({.name = "1f1b", .ranks = 1, .micro_batches = 2});

@@ -39,35 +39,56 @@ TEST_CASE("T1: GPipe and 1F1B take (m+p-1)(f+b); peaks are m and p-r", "[core][p
       }
 }
 
+namespace {
+
+/// The sums and maxima that T2's formulas are made of.
+struct unbalanced {
+  simulation_costs costs;
+  std::int64_t f = 0, b = 0, f_max = 0, b_max = 0, both_max = 0;
+  std::int64_t least = 0;  // of 1F1B with m micro-batches
+
+  /// Stages of 1 to 1000 ns each way; a `ratio` above 0 is B/F of all of them.
+  unbalanced(rng& random, std::uint32_t p, std::uint32_t m, std::int64_t ratio) {
+    for (std::uint32_t s = 0; s < p; ++s) {
+      stage_costs t{.forward_ns = static_cast<std::int64_t>(1 + random.below(1000))};
+      t.backward_ns =
+        ratio > 0 ? ratio * t.forward_ns : static_cast<std::int64_t>(1 + random.below(1000));
+      auto sum = t.forward_ns + t.backward_ns;
+      least = std::max(least, f + b + m * sum);
+      f += t.forward_ns, b += t.backward_ns;
+      f_max = std::max(f_max, t.forward_ns), b_max = std::max(b_max, t.backward_ns);
+      both_max = std::max(both_max, sum);
+      costs.stages.push_back(t);
+    }
+  }
+  std::int64_t most(std::uint32_t m) const { return f + b + (m - 1) * both_max; }
+};
+
+}  // namespace
+
 TEST_CASE("T2: unbalanced stages stay within the bounds, GPipe on its formula",
           "[core][pipeline]") {
   rng random(7);
   int above = 0;
-  for (int k = 0; k < 200; ++k) {
+  for (int k = 0; k < 400; ++k) {
     auto p = static_cast<std::uint32_t>(2 + random.below(6));
     auto m = static_cast<std::uint32_t>(1 + random.below(20));
-    simulation_costs c;
-    std::int64_t f = 0, b = 0, f_max = 0, b_max = 0, both = 0, both_max = 0, least = 0;
-    for (std::uint32_t s = 0; s < p; ++s) {
-      stage_costs t{.forward_ns = static_cast<std::int64_t>(1 + random.below(1000)),
-                    .backward_ns = static_cast<std::int64_t>(1 + random.below(1000))};
-      auto sum = t.forward_ns + t.backward_ns;
-      least = std::max(least, both + m * sum);
-      f += t.forward_ns, b += t.backward_ns, both += sum;
-      f_max = std::max(f_max, t.forward_ns), b_max = std::max(b_max, t.backward_ns);
-      both_max = std::max(both_max, sum);
-      c.stages.push_back(t);
-    }
-    auto gpipe = run_of(made({.name = "gpipe", .ranks = p, .micro_batches = m}), c);
-    CHECK(gpipe.makespan_ns == f + (m - 1) * f_max + b + (m - 1) * b_max);
-    auto turns = run_of(made({.name = "1f1b", .ranks = p, .micro_batches = m}), c);
-    CHECK(turns.makespan_ns >= least);
-    // The page's upper bound, sum + (m-1) max, does not hold for all draws: two of these 200 pass
-    // it, by 1.9 % at most, and the walk of the schedule's own module agrees with the simulator.
-    CHECK(turns.makespan_ns == walked({.name = "1f1b", .ranks = p, .micro_batches = m}, c));
-    if (turns.makespan_ns > both + (m - 1) * both_max) ++above;
+    auto ratio = k < 200 ? 0 : static_cast<std::int64_t>(1 + random.below(3));
+    unbalanced u(random, p, m, ratio);
+    auto gpipe = run_of(made({.name = "gpipe", .ranks = p, .micro_batches = m}), u.costs);
+    CHECK(gpipe.makespan_ns == u.f + (m - 1) * u.f_max + u.b + (m - 1) * u.b_max);
+    auto turns = run_of(made({.name = "1f1b", .ranks = p, .micro_batches = m}), u.costs);
+    CHECK(turns.makespan_ns >= u.least);
+    CHECK(turns.makespan_ns == walked({.name = "1f1b", .ranks = p, .micro_batches = m}, u.costs));
+    // The upper bound holds where all stages have one B/F, as stages of a real net nearly do.
+    // With any B/F a stage can wait for both neighbours in turn: two of these 200 draws pass the
+    // bound, by 1.9 % at most, and the walk of the schedule's own module agrees.
+    if (ratio > 0)
+      CHECK(turns.makespan_ns <= u.most(m));
+    else if (turns.makespan_ns > u.most(m))
+      ++above;
   }
-  CHECK(above == 2);
+  CHECK(above <= 2);
 }
 
 TEST_CASE("T3: interleaved 1F1B", "[core][pipeline]") {
@@ -141,7 +162,9 @@ TEST_CASE("T9: Varuna's list takes 4m + 3(p-2) + (-m mod 3)", "[core][pipeline]"
   auto golden =
     run_of(made({.name = "varuna-static", .ranks = 4, .micro_batches = 5}), uniform(4, 1, 2, 1));
   CHECK(golden.makespan_ns == ns(27));
-  CHECK(golden.replicas[0][0].live_peak == 5);  // all there are
+  std::vector<std::uint32_t> held;
+  for (auto& rank : golden.replicas[0]) held.push_back(rank.live_peak);
+  CHECK(held == std::vector<std::uint32_t>{5, 5, 3, 1});  // 3 (3-r), but no more than there are
   for (std::uint32_t m : {9u, 10u, 40u}) {
     auto full =
       run_of(made({.name = "varuna-static", .ranks = 4, .micro_batches = m}), uniform(4, 1, 2, 1));

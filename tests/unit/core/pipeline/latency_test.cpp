@@ -57,32 +57,66 @@ TEST_CASE("the searched schedule is as fast as any, with less held than GPipe",
   }
 }
 
+namespace {
+
+/// The means of the logged run, its 10 ms a micro-batch that no kernel explains spread evenly.
+simulation_costs twenty_billion(double hop_ms) {
+  simulation_costs c;
+  double each = 10.0 / 3;
+  c.stages.assign(
+    49,
+    {.forward_ns = ns(40.5 + each), .backward_ns = ns(74 + each), .recompute_ns = ns(40.1 + each)});
+  c.stages.front() = {
+    .forward_ns = ns(23.2 + each), .backward_ns = ns(38.9 + each), .recompute_ns = ns(21.9 + each)};
+  c.stages.back() = {.forward_ns = ns(39.9 + each), .backward_ns = ns(64.9 + each)};
+  c.link = link_table::flat(ns(hop_ms), 0);
+  return c;
+}
+
+}  // namespace
+
 TEST_CASE("Varuna's 20B run: time by hop, stash depths", "[core][pipeline]") {
   auto plan = made({.name = "varuna-static", .ranks = 49, .micro_batches = 683});
   auto window = made({.name = "varuna", .ranks = 49, .micro_batches = 683});
   struct row {
     double hop_ms, fixed_s, opportunistic_s;
+    double within;
   };
-  for (auto [hop_ms, fixed_s, opportunistic_s] : {row{0, 118.1, 118.1}, row{20, 124.6, 119.9},
-                                                  row{25, 127.4, 120.4}, row{30, 130.1, 120.9}}) {
-    simulation_costs c;
-    double each = 10.0 / 3;
-    c.stages.assign(49, {.forward_ns = ns(40.5 + each),
-                         .backward_ns = ns(74 + each),
-                         .recompute_ns = ns(40.1 + each)});
-    c.stages.front() = {.forward_ns = ns(23.2 + each),
-                        .backward_ns = ns(38.9 + each),
-                        .recompute_ns = ns(21.9 + each)};
-    c.stages.back() = {.forward_ns = ns(39.9 + each), .backward_ns = ns(64.9 + each)};
-    c.link = link_table::flat(ns(hop_ms), 0);
+  // The row of 50 ms was simulated with the times of each stage, which are not published.
+  for (auto& row :
+       {row{0, 118.1, 118.1, .01}, row{20, 124.6, 119.9, .01}, row{25, 127.4, 120.4, .01},
+        row{30, 130.1, 120.9, .01}, row{50, 141.7, 124.9, .02}}) {
+    auto c = twenty_billion(row.hop_ms);
     auto s = run_of(plan, c);
-    CAPTURE(hop_ms);
-    CHECK(static_cast<double>(s.makespan_ns) / 1e9 == Approx(fixed_s).epsilon(.01));
-    CHECK(static_cast<double>(run_of(window, c).makespan_ns) / 1e9 ==
-          Approx(opportunistic_s).epsilon(.01));
+    auto fixed_s = static_cast<double>(s.makespan_ns) / 1e9;
+    auto opportunistic_s = static_cast<double>(run_of(window, c).makespan_ns) / 1e9;
+    std::printf("20B, hop %2.0f ms: static %.1f s (%.1f), opportunistic %.1f s (%.1f)\n",
+                row.hop_ms, fixed_s, row.fixed_s, opportunistic_s, row.opportunistic_s);
+    CAPTURE(row.hop_ms);
+    CHECK(fixed_s == Approx(row.fixed_s).epsilon(row.within));
+    CHECK(opportunistic_s == Approx(row.opportunistic_s).epsilon(row.within));
     CHECK(s.replicas[0][0].live_peak == 144);
     CHECK(s.replicas[0][24].live_peak == 72);
     CHECK(s.replicas[0][47].live_peak == 3);
+  }
+}
+
+TEST_CASE("Varuna's 20B run: the spans that were logged", "[core][pipeline]") {
+  // The hop was not logged: 25 ms fits, and is the one figure calibrated here. A stage's span is
+  // taken from the begin of the mini-batch, for all at the same time: stage 47 ends 4.7 s before
+  // stage 1, which is the drain alone.
+  auto plan = made({.name = "varuna-static", .ranks = 49, .micro_batches = 683});
+  auto s = run_of(plan, twenty_billion(25));
+  struct row {
+    rank_index stage;
+    double span_s;
+  };
+  for (auto [stage, span_s] : {row{1, 128.1}, row{24, 126.2}, row{47, 123.4}}) {
+    auto simulated = static_cast<double>(s.replicas[0][stage].last_ns) / 1e9;
+    std::printf("20B, stage %2u: span %.1f s, logged %.1f s, %+.1f %%\n", stage, simulated, span_s,
+                (simulated / span_s - 1) * 100);
+    CAPTURE(stage);
+    CHECK(simulated == Approx(span_s).epsilon(.03));
   }
 }
 
