@@ -11,7 +11,7 @@ namespace shoal::sim {
 
 namespace {
 
-constexpr double sequence = 2048, vocabulary = 51200;
+constexpr double sequence = 2048, vocabulary = 51200, bert_words = 28996;
 
 std::int64_t ns(double seconds) { return std::llround(seconds * 1e9); }
 
@@ -67,6 +67,30 @@ result<double> pipeline_seconds(const megatron_run& run, const megatron_machine&
   return seconds(ran.pipeline_ns);
 }
 
+double bulk_bytes_per_s(const commodity_run& run, const commodity_link& link) {
+  return run.bits_per_s / 8 * link.bulk_share;
+}
+
+/// What a stage's replicas take for its gradients. A reduce or a broadcast is a chain, and the next
+/// one begins on its first node while the last one still runs on the others: its hops count once.
+double exchange_s(const commodity_run& run, const commodity_link& link, bool has_embeddings) {
+  if (run.replicas < 2) return 0;
+  double k = run.replicas, h = run.hidden, rate = bulk_bytes_per_s(run, link);
+  // Attention: four matrices, four biases; feed-forward: two, of four times the width; two norms.
+  double matrices = 6 * run.layers, vectors = 10 * run.layers;
+  double matrix_bytes = 12 * h * h * run.layers * run.value_bytes;
+  double vector_bytes = 13 * h * run.layers * run.value_bytes;
+  if (has_embeddings) {
+    matrices += 2;
+    matrix_bytes += (bert_words + sequence) * h * run.value_bytes;
+  }
+  if (run.exchange == commodity_exchange::central_server)
+    return 2 * (matrix_bytes + vector_bytes) / rate + 2 * (k - 1) * run.delay_s;
+  auto ring_s = 2 * (k - 1) / k * matrix_bytes / rate + matrices * 2 * (k - 1) * run.delay_s;
+  auto tree_s = 2 * vector_bytes / rate + vectors * 2 * std::ceil(std::log2(k)) * run.delay_s;
+  return ring_s + tree_s;
+}
+
 }  // namespace
 
 double iteration_flops(const megatron_run& run) {
@@ -98,11 +122,15 @@ result<double> batch_seconds(const commodity_run& run, const commodity_link& lin
   core::simulation_costs costs;
   costs.stages.assign(run.depth, {.forward_ns = ns(run.stage_s / 3),
                                   .backward_ns = ns(run.stage_s * 2 / 3),
-                                  .input_bytes = static_cast<std::uint64_t>(run.boundary_bytes)});
+                                  .input_bytes = static_cast<std::uint64_t>(sequence * run.hidden *
+                                                                            run.value_bytes)});
   costs.link = core::link_table::flat(ns(run.delay_s * link.delays_a_message),
-                                      run.bits_per_s / 8 * link.bulk_share * link.message_share);
+                                      bulk_bytes_per_s(run, link) * link.message_share);
   TRY(auto ran, core::simulate(*plan, costs));
-  return seconds(ran.pipeline_ns);
+  double end_s = 0;
+  for (std::uint32_t s = 0; s < run.depth; ++s)
+    end_s = std::max(end_s, seconds(ran.replicas[0][s].last_ns) + exchange_s(run, link, s == 0));
+  return end_s;
 }
 
 result<double> calibrate(commodity_run run, double measured_s, const commodity_link& link) {

@@ -46,14 +46,26 @@ result<double> iteration_seconds(const megatron_run& run, const megatron_machine
 /// equation for F).
 double iteration_flops(const megatron_run& run);
 
-/// One GPipe batch of DS3Lab's: like stages on a chain of nodes, micro-batches of one sample.
+/// How DS3Lab's replicas add up their gradients: when a stage has done its last backward, and
+/// tensor after tensor, as their program of spring 2022 did.
+enum class commodity_exchange : std::uint8_t {
+  central_server,  ///< NCCL reduces all to the first replica, then broadcasts all from there
+  all_reduce,      ///< NCCL all-reduces each: matrices around a ring, vectors over a tree
+};
+
+/// One GPipe batch of DS3Lab's: like stages on a chain of nodes, micro-batches of one sample of
+/// 2048 tokens; the first stage has the embeddings too (28,996 words, BERT's).
 struct commodity_run {
   std::uint32_t depth = 1;
   std::uint32_t micro_batches = 64;
   double stage_s = 0;  ///< forward and backward of a micro-batch on one node
-  double boundary_bytes = 0;
-  double delay_s = 0;     ///< one way, as shaped
-  double bits_per_s = 0;  ///< as shaped
+  double hidden = 0;
+  double layers = 0;       ///< of a stage
+  double value_bytes = 4;  ///< of activations and gradients
+  double delay_s = 0;      ///< one way, as shaped
+  double bits_per_s = 0;   ///< as shaped
+  std::uint32_t replicas = 1;
+  commodity_exchange exchange = commodity_exchange::central_server;
 };
 
 /// How NCCL's sockets used the shaped links; all three from the authors' own probe: 64 MiB take 55
@@ -64,7 +76,7 @@ struct commodity_link {
   double delays_a_message = 5.8;  ///< round trips until a connection is at its rate again
 };
 
-/// Seconds of one batch, without any exchange between replicas.
+/// Seconds of one batch.
 result<double> batch_seconds(const commodity_run& run, const commodity_link& link = {});
 
 /// The `stage_s` with which `batch_seconds` says `measured_s`: a net's compute is known from its
