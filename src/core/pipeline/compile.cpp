@@ -83,20 +83,28 @@ public:
   result<program> make(std::span<const replica_input> replicas) {
     double card = 0;
     std::uint32_t machine_max = 0;
+    std::size_t cells = 0;
     for (auto& r : replicas) {
       TRY_VOID(check_costs(*r.plan, *r.costs));
+      for (auto& order : r.plan->ranks) cells += order.size();
       if (r.costs->machines.empty()) continue;
       card = std::max(card, r.costs->card_bytes_per_s);
       for (auto m : r.costs->machines) machine_max = std::max(machine_max, m);
     }
     if (machine_max > 1'000'000)
       return wrong("machine " + std::to_string(machine_max) + "; numbers go to 1000000");
+    reserve(cells);
     if (card > 0) p_.cards.assign(machine_max + 1, card / 1e9);
     for (std::uint32_t i = 0; i < replicas.size(); ++i) TRY_VOID(add(replicas[i], i));
     return std::move(p_);
   }
 
 private:
+  void reserve(std::size_t cells) {
+    p_.tasks.reserve(cells), p_.cells.reserve(cells), p_.cell_ends.reserve(cells);
+    p_.all_cells.reserve(cells), p_.edges.reserve(cells), p_.edge_bytes.reserve(cells);
+  }
+
   result<void> add(const replica_input& input, std::uint32_t replica) {
     auto& plan = *input.plan;
     first_lane_ = static_cast<std::uint32_t>(p_.lanes.size());
@@ -105,6 +113,7 @@ private:
     lines_.clear();
     cell_index index(plan);
     std::vector<std::uint32_t> task_of(index.count(), nothing);
+    hops_.assign(std::size_t{plan.stage_count()} * plan.placement.size() * 2, {});
     for (rank_index r = 0; r < plan.rank_count(); ++r) add_lane(input, index, r, task_of);
     return connect(input, index, task_of);
   }
@@ -196,25 +205,37 @@ private:
     }
     if (target == no_cell) return {};
     auto to = task_of[target];
-    edge e;
+    auto& way = hops_[(std::size_t{plan.chain(c.micro_batch)} * plan.stage_count() + c.stage) * 2 +
+                      (up ? 1 : 0)];
+    if (!way.known) way = hop_of(in, c, up ? c.stage - 1 : c.stage + 1, bytes);
+    auto e = way.as_edge;
     e.target = to;
-    auto a = plan.rank_of(c.stage, c.micro_batch);
-    auto b = index.rank_of(target);
-    if (a != b) {
-      e.link = wire_of(in, a, b);
-      auto& table = in.costs->link_from(a, b);
-      e.occupancy_ns = table.occupancy_ns(bytes);
-      e.latency_ns = table.latency_ns(bytes);
-      auto card = p_.wires[e.link].card_out;
-      if (card != nothing)
-        e.occupancy_ns = std::max<std::int64_t>(
-          e.occupancy_ns, std::llround(static_cast<double>(bytes) / p_.cards[card]));
-    }
     p_.edges.push_back(e);
     p_.edge_bytes.push_back(bytes);
     ++p_.tasks[from].edge_count;
     ++p_.tasks[to].inputs;
     return {};
+  }
+
+  /// What all micro-batches of a chain have in common on their way from a stage to the next.
+  struct hop {
+    edge as_edge;
+    bool known = false;
+  };
+
+  hop hop_of(const replica_input& in, const cell& c, virtual_stage other, std::uint64_t bytes) {
+    hop made{.known = true};
+    auto a = in.plan->rank_of(c.stage, c.micro_batch), b = in.plan->rank_of(other, c.micro_batch);
+    if (a == b) return made;
+    auto& table = in.costs->link_from(a, b);
+    made.as_edge.link = wire_of(in, a, b);
+    made.as_edge.occupancy_ns = table.occupancy_ns(bytes);
+    made.as_edge.latency_ns = table.latency_ns(bytes);
+    auto card = p_.wires[made.as_edge.link].card_out;
+    if (card != nothing)
+      made.as_edge.occupancy_ns = std::max<std::int64_t>(
+        made.as_edge.occupancy_ns, std::llround(static_cast<double>(bytes) / p_.cards[card]));
+    return made;
   }
 
   /// What a cell needs on its own rank must stand before it; what it needs of others must exist.
@@ -225,24 +246,27 @@ private:
         auto& c = plan.ranks[r][i];
         if (!is_compute(c.what)) continue;
         auto here = index.number(r, i);
-        auto name = "rank " + std::to_string(r) + ", cell \"" + text_of(c) + "\": ";
+        auto wrong_cell = [&, r](const std::string& text) {
+          return wrong("rank " + std::to_string(r) + ", cell \"" + text_of(c) + "\": " + text);
+        };
         if (index.find(c.what, c.stage, c.micro_batch) != here)
-          return wrong(name + "is there twice; expected once");
+          return wrong_cell("is there twice; expected once");
         if (plan.rank_of(c.stage, c.micro_batch) != r)
-          return wrong(name + "the stage is on rank " +
-                       std::to_string(plan.rank_of(c.stage, c.micro_batch)));
+          return wrong_cell("the stage is on rank " +
+                            std::to_string(plan.rank_of(c.stage, c.micro_batch)));
+        auto end = index.number(r, plan.ranks[r].size());
         cell_number late = no_cell;
         index.for_each_input(c, [&](cell_number n) {
-          if (index.rank_of(n) == r && n >= here && index.at(n).stage == c.stage) late = n;
+          if (n >= here && n < end && index.at(n).stage == c.stage) late = n;
         });
         if (late != no_cell)
-          return wrong(name + "comes before \"" + text_of(index.at(late)) + "\", which it needs");
+          return wrong_cell("comes before \"" + text_of(index.at(late)) + "\", which it needs");
         bool last = c.stage + 1 == plan.stage_count();
         bool goes_back = c.what == operation::backward || c.what == operation::input_gradient;
         if ((c.what == operation::forward && c.stage > 0 &&
              index.find(operation::forward, c.stage - 1, c.micro_batch) == no_cell) ||
             (goes_back && !last && index.find_backward(c.stage + 1, c.micro_batch) == no_cell))
-          return wrong(name + "nothing makes its input; expected a cell on the neighbour stage");
+          return wrong_cell("nothing makes its input; expected a cell on the neighbour stage");
       }
     return {};
   }
@@ -265,6 +289,7 @@ private:
 
   program p_;
   std::uint32_t first_lane_ = 0, replica_ = 0;
+  std::vector<hop> hops_;  // by chain, stage, and whether backward
   std::map<std::pair<rank_index, rank_index>, std::uint32_t> wires_, lines_;
 };
 

@@ -46,20 +46,18 @@ bool alike(const chain& a, const chain& b) {
 std::optional<std::vector<index_range>> cut(const price_list& prices, const chain& replica) {
   auto stages = replica.stages();
   auto chunks = chunks_of(prices, stages), parts = stages * chunks;
-  memory_use use;
-  bool limited = has_limits(replica);
-  if (limited) use = memory_of(prices, replica);
+  auto seconds = [&](stage_index part, index_range blocks) {
+    return prices.cost.seconds(blocks, part + 1 == parts) / replica.workers[part % stages].speed;
+  };
+  if (!has_limits(replica)) return cut_blocks(prices.cost.block_count(), parts, seconds);
+  auto use = memory_of(prices, replica);
   return cut_blocks(prices.cost.block_count(), parts, [&](stage_index part, index_range blocks) {
-    auto& host = replica.workers[part % stages];
-    bool is_last = part + 1 == parts;
-    if (limited) {
-      // With several chunks each may take its share; `fits` looks at their sum.
-      auto passes = (use.stash_counts[part % stages] + chunks - 1) / chunks;
-      auto needed = prices.cost.needed_bytes(blocks, passes, use.slot_count, is_last);
-      if (process_reserve_bytes + (needed - process_reserve_bytes) * chunks > host.memory_bytes)
-        return std::numeric_limits<double>::infinity();
-    }
-    return prices.cost.seconds(blocks, is_last) / host.speed;
+    // With several chunks each may take its share; `fits` looks at their sum.
+    auto passes = (use.stash_counts[part % stages] + chunks - 1) / chunks;
+    auto needed = prices.cost.needed_bytes(blocks, passes, use.slot_count, part + 1 == parts);
+    bool fits = process_reserve_bytes + (needed - process_reserve_bytes) * chunks <=
+                replica.workers[part % stages].memory_bytes;
+    return fits ? seconds(part, blocks) : std::numeric_limits<double>::infinity();
   });
 }
 
@@ -222,7 +220,8 @@ std::optional<candidate> build(const price_list& prices, std::vector<std::vector
     replica.slowest_s = prices.cost.seconds(prices.cost.all_blocks(), true) / speed;
     replica.blocks = {prices.cost.all_blocks()};
   }
-  if (!share_micro_batches(prices, c)) return std::nullopt;
+  if (std::ranges::any_of(c.chains, has_limits) && !share_micro_batches(prices, c))
+    return std::nullopt;
   for (int round = 0; round < 3; ++round) {
     for (std::size_t r = 0; r < c.chains.size(); ++r) {
       auto& replica = c.chains[r];
@@ -241,21 +240,18 @@ std::optional<candidate> build(const price_list& prices, std::vector<std::vector
   return std::nullopt;
 }
 
-double least_seconds(const price_list& prices, const std::vector<std::vector<worker>>& chains) {
+double least_seconds(const price_list& prices, const std::vector<chain_size>& chains) {
   // Replicas that end together after T take sum((T / slowest) - depth + 1) micro-batches, and the
   // slowest stage is at least an even share of the blocks.
   auto blocks_s = prices.cost.seconds(prices.cost.all_blocks(), true);
   double turns = prices.tree.micro_batches, turns_per_s = 0;
-  for (auto& workers : chains) {
-    double speed = 0;
-    for (auto& w : workers) speed += w.speed;
-    auto stages = static_cast<stage_index>(workers.size());
+  bool whole = false;
+  for (auto [stages, speed] : chains) {
     turns += (stages - 1.0) / chunks_of(prices, stages);
     turns_per_s += speed / blocks_s;
+    whole |= stages == 1;
   }
   // Whoever has all blocks alone exchanges all gradients.
-  bool whole =
-    std::any_of(chains.begin(), chains.end(), [](auto& workers) { return workers.size() == 1; });
   auto count = static_cast<std::uint32_t>(chains.size());
   auto exchange_s = whole ? prices.cost.exchange_seconds(prices.cost.all_blocks(), count, 1) : 0;
   return turns / turns_per_s + exchange_s;

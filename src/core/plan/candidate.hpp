@@ -61,8 +61,14 @@ struct price_list {
 /// fewer micro-batches than chains.
 std::optional<candidate> build(const price_list& prices, std::vector<std::vector<worker>> chains);
 
+/// How many nodes a chain has, and their speeds together.
+struct chain_size {
+  stage_index stages = 1;
+  double speed = 1;
+};
+
 /// No candidate of these chains takes less: as if blocks and micro-batches could be cut anywhere.
-double least_seconds(const price_list& prices, const std::vector<std::vector<worker>>& chains);
+double least_seconds(const price_list& prices, const std::vector<chain_size>& chains);
 
 /// Sets slowest_s, fill_s and the prices of the whole from the rest.
 void reprice(const price_list& prices, candidate& c);

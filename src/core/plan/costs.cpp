@@ -73,12 +73,6 @@ costs::costs(const plan_profile& profile, const job_options& job)
   }
 }
 
-double costs::seconds(index_range blocks, bool is_last) const {
-  auto time = seconds_[blocks.end] - seconds_[blocks.begin];
-  if (recompute_ && !is_last) time += forward_seconds_[blocks.end] - forward_seconds_[blocks.begin];
-  return time;
-}
-
 double costs::transfer_seconds(block_index first) const {
   return bulk_seconds(boundary_bytes_[first]);
 }

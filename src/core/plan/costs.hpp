@@ -19,7 +19,10 @@ public:
   index_range all_blocks() const { return {0, block_count()}; }
 
   /// Forward and backward of a stage; the last one of a chain never recomputes.
-  double seconds(index_range blocks, bool is_last) const;
+  double seconds(index_range blocks, bool is_last) const {
+    auto time = seconds_[blocks.end] - seconds_[blocks.begin];
+    return recompute_ && !is_last ? time + forward_seconds(blocks) : time;
+  }
   /// The forward pass alone.
   double forward_seconds(index_range blocks) const {
     return forward_seconds_[blocks.end] - forward_seconds_[blocks.begin];

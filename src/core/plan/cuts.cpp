@@ -25,16 +25,41 @@ double slowest_of_even_cut(std::uint32_t block_count, stage_index stage_count,
   return worst;
 }
 
-/// Where each stage begins, read backwards from a table: from[s][e] is it for stages 0..s over [0,
-/// e).
-std::vector<index_range> read_back(const std::vector<std::vector<std::uint32_t>>& from,
-                                   std::uint32_t end) {
-  std::vector<index_range> cut(from.size());
-  for (auto s = from.size(); s-- > 0;) {
-    cut[s] = {from[s][end], end};
-    end = cut[s].begin;
+/// Where each stage begins in the best cut: of stages 0..s over [0, e), stage s at at(s, e).
+class border_table {
+public:
+  border_table(stage_index stage_count, std::uint32_t block_count)
+    : stage_count_(stage_count),
+      block_count_(block_count),
+      begins_(std::size_t{stage_count} * (block_count + 1), 0) {}
+
+  std::uint32_t& at(stage_index s, std::uint32_t end) {
+    return begins_[std::size_t{s} * (block_count_ + 1) + end];
   }
-  return cut;
+  /// Of all stages over all blocks, read backwards.
+  std::vector<index_range> cut() {
+    std::vector<index_range> ranges(stage_count_);
+    auto end = block_count_;
+    for (auto s = stage_count_; s-- > 0; end = ranges[s].begin) ranges[s] = {at(s, end), end};
+    return ranges;
+  }
+
+private:
+  stage_index stage_count_;
+  std::uint32_t block_count_;
+  std::vector<std::uint32_t> begins_;
+};
+
+std::vector<index_range> ranges_of(const std::vector<std::uint64_t>& shares, std::uint32_t count,
+                                   std::uint32_t grain) {
+  std::vector<index_range> ranges;
+  std::uint32_t begin = 0;
+  for (auto share : shares) {
+    auto end = std::min(count, begin + static_cast<std::uint32_t>(share) * grain);
+    ranges.push_back({begin, end});
+    begin = end;
+  }
+  return ranges;
 }
 
 }  // namespace
@@ -49,8 +74,7 @@ std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count,
   // empty, so a slow node may need the small block that the node before it would take.
   auto bound = slowest_of_even_cut(block_count, stage_count, seconds);
   std::vector<double> best(block_count + 1, infinite), next;
-  std::vector<std::vector<std::uint32_t>> from(stage_count,
-                                               std::vector<std::uint32_t>(block_count + 1, 0));
+  border_table from(stage_count, block_count);
   best[0] = 0;
   for (stage_index s = 0; s < stage_count; ++s) {
     next.assign(block_count + 1, infinite);
@@ -62,14 +86,14 @@ std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count,
         if (time > bound || time == infinite) break;
         if (auto slowest = std::max(best[begin], time); slowest < next[end]) {
           next[end] = slowest;
-          from[s][end] = begin;
+          from.at(s, end) = begin;
         }
       }
     }
     std::swap(best, next);
   }
   if (best[block_count] == infinite) return std::nullopt;
-  return read_back(from, block_count);
+  return from.cut();
 }
 
 std::optional<std::vector<index_range>> recut_blocks(
@@ -77,9 +101,9 @@ std::optional<std::vector<index_range>> recut_blocks(
   const std::function<std::uint64_t(stage_index, index_range)>& value) {
   if (stage_count > block_count) return std::nullopt;
   // best[s][e]: the most that stages 0..s are worth when they cover [0, e); one more than that, so
-  // that 0 says "cannot be". from[s][e]: where stage s then begins.
+  // that 0 says "cannot be".
   std::vector best(stage_count, std::vector<std::uint64_t>(block_count + 1, 0));
-  std::vector from(stage_count, std::vector<std::uint32_t>(block_count + 1, 0));
+  border_table from(stage_count, block_count);
   for (stage_index s = 0; s < stage_count; ++s)
     for (std::uint32_t begin = s; begin < block_count; ++begin) {
       auto before = s > 0 ? best[s - 1][begin] : begin == 0 ? 1 : 0;
@@ -89,11 +113,11 @@ std::optional<std::vector<index_range>> recut_blocks(
       for (auto end = first_end; end <= last_end && seconds(s, {begin, end}) <= limit; ++end)
         if (auto worth = before + value(s, {begin, end}); worth > best[s][end]) {
           best[s][end] = worth;
-          from[s][end] = begin;
+          from.at(s, end) = begin;
         }
     }
   if (best.back()[block_count] == 0) return std::nullopt;
-  return read_back(from, block_count);
+  return from.cut();
 }
 
 std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces,
@@ -106,10 +130,21 @@ std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces
     auto whole = m <= 0 ? 0 : static_cast<std::uint64_t>(std::min(m, 1e9));
     return std::max<std::uint64_t>(1, grain == 1 ? whole : whole / grain);
   };
+  struct tally {
+    std::uint64_t grains = 0;
+    double last_s = 0;         // when the last of them ends
+    double next_s = infinite;  // when the first that is not among them would
+  };
   auto all_by = [&](double time) {
-    std::uint64_t sum = 0;
-    for (auto& p : paces) sum += by(time, p);
-    return sum;
+    tally t;
+    for (auto& p : paces) {
+      auto share = by(time, p);
+      t.grains += share;
+      auto end_s = p.finish(static_cast<std::uint32_t>(share * grain));
+      if (end_s <= time) t.last_s = std::max(t.last_s, end_s);
+      t.next_s = std::min(t.next_s, end_s + p.seconds_each * grain);
+    }
+    return t;
   };
   // If all could end at one moment, this would be it; in whole grains it is at most one later, but
   // for replicas that would rather have none.
@@ -120,17 +155,18 @@ std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces
     step_s = std::max(step_s, p.seconds_each * grain);
   }
   double low = turns / turns_per_s, high = low + step_s * (1 + 1e-9);
-  if (all_by(low) >= grains) low = 0;
-  auto by_high = all_by(high);
-  for (; by_high < grains; by_high = all_by(high)) high *= 2;
+  auto at_low = all_by(low), at_high = all_by(high);
+  if (at_low.grains >= grains) at_low.next_s = 0;
+  for (; at_high.grains < grains; at_high = all_by(high)) high *= 2;
+  // Once exactly enough are done, an earlier end would share them out in the same way; and where
+  // nothing ends between, there is nothing to find.
   auto precision = 1e-9 * high;
-  // Once exactly enough are done, an earlier end would share them out in the same way.
-  while (high - low > precision && by_high > grains) {
-    auto middle = low + (high - low) / 2;
-    if (auto by_middle = all_by(middle); by_middle >= grains)
-      high = middle, by_high = by_middle;
+  while (at_high.grains > grains && at_high.last_s - at_low.next_s > precision) {
+    auto middle = at_low.next_s + (at_high.last_s - at_low.next_s) / 2;
+    if (auto here = all_by(middle); here.grains >= grains)
+      high = middle, at_high = here;
     else
-      low = middle;
+      at_low = here;
   }
   std::vector<std::uint64_t> shares;
   std::uint64_t sum = 0;
@@ -147,14 +183,7 @@ std::optional<std::vector<index_range>> share_out(const std::vector<pace>& paces
     --shares[last];
   }
   if (sum < grains) return std::nullopt;
-  std::vector<index_range> ranges;
-  std::uint32_t begin = 0;
-  for (auto share : shares) {
-    auto end = std::min(count, begin + static_cast<std::uint32_t>(share) * grain);
-    ranges.push_back({begin, end});
-    begin = end;
-  }
-  return ranges;
+  return ranges_of(shares, count, grain);
 }
 
 }  // namespace shoal::core::planning

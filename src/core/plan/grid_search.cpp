@@ -44,7 +44,7 @@ public:
   result<grid_choice> run() {
     TRY_VOID(check_request());
     TRY_VOID(collect());
-    std::stable_sort(groups_.begin(), groups_.end(), by_score);
+    sort_groups();
     realise(false);
     if (found_.empty()) realise(true);
     if (found_.empty()) return does_not_fit();
@@ -58,7 +58,16 @@ public:
   }
 
 private:
-  static bool by_score(const group& a, const group& b) { return a.score < b.score; }
+  /// By score; groups are large, so what they are sorted by is sorted first.
+  void sort_groups() {
+    std::vector<std::pair<double, std::uint32_t>> order;
+    for (auto& g : groups_) order.emplace_back(g.score, static_cast<std::uint32_t>(order.size()));
+    std::ranges::sort(order);
+    std::vector<group> sorted;
+    sorted.reserve(groups_.size());
+    for (auto [score, i] : order) sorted.push_back(std::move(groups_[i]));
+    groups_ = std::move(sorted);
+  }
   static bool is_same(const grid_plan& a, const grid_plan& b) {
     // Schedules with one list have the same numbers in flight.
     return std::tie(a.micro_batch_size, a.depth, a.replicas, a.chunks, a.cuts, a.recompute,
@@ -134,13 +143,11 @@ private:
                     grid_schedule schedule) {
     auto all = model.micro_batches();
     auto replicas = std::min(request_.nodes / shape.depth, all);
-    group common{.model = &model};
-    common.plan.micro_batch_size = model.profile().micro_batch_size;
-    common.plan.depth = shape.depth;
-    common.plan.chunks = shape.chunks;
-    common.plan.schedule = schedule;
-    common.plan.recompute = {recompute};
-    std::vector<group> tried;
+    struct attempt {
+      double score = 0;
+      std::uint32_t replicas = 1, micro_batches = 1;
+    };
+    std::vector<attempt> tried;
     auto best = infinite;
     while (replicas >= 1) {
       auto share = (all + replicas - 1) / replicas;
@@ -150,18 +157,24 @@ private:
       if (request_.price_per_hour <= 0 && span > 1.5 * best) break;
       auto round = schedule == grid_schedule::interleaved ? shape.depth : 1u;
       if (share % round == 0) {
-        auto& one = tried.emplace_back(common);
-        one.score = score_of(request_, span + exchange_least(model, shape.depth, fewest),
-                             shape.depth, fewest);
-        one.plan.replicas = fewest;
-        one.plan.micro_batches = share;
-        best = std::min(best, one.score);
+        auto score = score_of(request_, span + exchange_least(model, shape.depth, fewest),
+                              shape.depth, fewest);
+        tried.push_back({score, fewest, share});
+        best = std::min(best, score);
       }
       replicas = fewest - 1;
     }
-    std::stable_sort(tried.begin(), tried.end(), by_score);
+    std::ranges::stable_sort(tried, {}, &attempt::score);
     for (std::size_t i = 0; i < std::min(tried.size(), replicas_kept); ++i)
-      groups_.push_back(std::move(tried[i]));
+      groups_.push_back({tried[i].score,
+                         &model,
+                         {.micro_batch_size = model.profile().micro_batch_size,
+                          .depth = shape.depth,
+                          .replicas = tried[i].replicas,
+                          .micro_batches = tried[i].micro_batches,
+                          .chunks = shape.chunks,
+                          .schedule = schedule,
+                          .recompute = {recompute}}});
   }
 
   /// Gradients of the first block alone: stage 0 has more.

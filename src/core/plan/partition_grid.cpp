@@ -43,26 +43,35 @@ std::uint64_t grid_partitioner::time_ns(index_range blocks, bool is_last) const 
   return sums[blocks.end] - sums[blocks.begin];
 }
 
-bool grid_partitioner::is_enough(std::uint64_t limit, stage_index stage_count) const {
+bool grid_partitioner::is_enough(std::uint64_t limit, stage_index stage_count,
+                                 std::uint64_t& decides) const {
   // As far as all stages but the last can reach. Below that every border can be reached too, for
   // a run of blocks that fits can be divided; so only the furthest matters.
   std::uint32_t reach = 0;
+  std::uint64_t longest = 0, next = UINT64_MAX;
   for (stage_index s = 0; s + 1 < stage_count && reach + 1 < block_count_; ++s) {
     auto begin = reach;
     while (reach + 1 < block_count_ && time_[reach + 1] - time_[begin] <= limit) ++reach;
+    longest = std::max(longest, time_[reach] - time_[begin]);
+    if (reach + 1 < block_count_) next = std::min(next, time_[reach + 1] - time_[begin]);
     if (reach == begin) break;
   }
-  return reach + 1 >= stage_count && last_time_[block_count_] - last_time_[reach] <= limit;
+  auto last = last_time_[block_count_] - last_time_[reach];
+  bool enough = reach + 1 >= stage_count && last <= limit;
+  if (last > limit) next = std::min(next, last);
+  decides = enough ? std::max(longest, last) : next;
+  return enough;
 }
 
 std::optional<std::uint64_t> grid_partitioner::bottleneck(stage_index stage_count) const {
   if (stage_count == 0 || stage_count > block_count_) return std::nullopt;
-  // No cut is better than an even one of the least times.
-  std::uint64_t low = last_time_.back() / stage_count, high = time_.back();
-  if (is_enough(low, stage_count)) return low;
-  while (high - low > 1) {
+  // No cut is better than an even one of the least times. Both ends jump to sums that occur.
+  std::uint64_t low = last_time_.back() / stage_count, high = time_.back(), decides = 0;
+  if (is_enough(low, stage_count, decides)) return decides;
+  low = decides;
+  while (low < high) {
     auto middle = low + (high - low) / 2;
-    (is_enough(middle, stage_count) ? high : low) = middle;
+    (is_enough(middle, stage_count, decides) ? high : low) = decides;
   }
   return high;
 }

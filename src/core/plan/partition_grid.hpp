@@ -43,7 +43,9 @@ public:
   std::uint64_t time_ns(index_range blocks, bool is_last) const;
 
 private:
-  bool is_enough(std::uint64_t limit, stage_index stage_count) const;
+  /// Whether some cut has no stage above `limit`. `decides`: if so, the longest stage of one; if
+  /// not, the least limit that would cut otherwise.
+  bool is_enough(std::uint64_t limit, stage_index stage_count, std::uint64_t& decides) const;
 
   std::uint32_t block_count_;
   std::vector<std::uint64_t> time_, last_time_, held_;  // sums of the blocks before

@@ -48,60 +48,102 @@ std::vector<depth_list> depth_lists(std::uint32_t nodes, std::uint32_t blocks,
   return lists;
 }
 
-using grouping = std::vector<std::vector<worker>>;
+/// Nodes in places: those of the first replica, then those of the second, ...
+using grouping = std::vector<const worker*>;
 
 /// Within a chain the first stages stash most.
 void order_chain(std::vector<worker>& workers) {
-  std::stable_sort(workers.begin(), workers.end(), [](auto& a, auto& b) {
+  auto comes_first = [](auto& a, auto& b) {
     return std::tuple(a.memory_bytes, a.speed) > std::tuple(b.memory_bytes, b.speed);
-  });
+  };
+  if (!std::ranges::is_sorted(workers, comes_first)) std::ranges::stable_sort(workers, comes_first);
 }
 
-/// Runs of neighbours in `order`: like goes with like, so that each chain is even in itself.
-grouping neighbours(const std::vector<worker>& order, const depth_list& depths,
-                    bool shallow_first) {
-  grouping chains(depths.size());
-  auto next = order.begin();
-  for (std::size_t i = 0; i < depths.size(); ++i) {
-    auto r = shallow_first ? depths.size() - 1 - i : i;
-    chains[r].assign(next, next + depths[r]);
-    next += depths[r];
+/// The nodes in places, chain by chain.
+std::vector<std::vector<worker>> chains_of(const grouping& places, const depth_list& depths) {
+  std::vector<std::vector<worker>> chains;
+  chains.reserve(depths.size());
+  auto next = places.begin();
+  for (auto depth : depths) {
+    auto& one = chains.emplace_back();
+    one.reserve(depth);
+    for (auto end = next + depth; next != end; ++next) one.push_back(**next);
+    order_chain(one);
   }
   return chains;
 }
 
+double least_seconds(const price_list& prices, const grouping& places, const depth_list& depths) {
+  std::vector<chain_size> sizes;
+  sizes.reserve(depths.size());
+  auto next = places.begin();
+  for (auto depth : depths) {
+    auto& one = sizes.emplace_back(chain_size{depth, 0});
+    for (auto end = next + depth; next != end; ++next) one.speed += (*next)->speed;
+  }
+  return planning::least_seconds(prices, sizes);
+}
+
+/// Where each replica's places begin, and one past the last.
+std::vector<std::uint32_t> offsets_of(const depth_list& depths) {
+  std::vector<std::uint32_t> offsets{0};
+  for (auto d : depths) offsets.push_back(offsets.back() + d);
+  return offsets;
+}
+
+/// Runs of neighbours in `order`: like goes with like, so that each chain is even in itself.
+grouping neighbours(const grouping& order, const depth_list& depths, bool shallow_first) {
+  auto offsets = offsets_of(depths);
+  if (!shallow_first) return {order.begin(), order.begin() + offsets.back()};
+  grouping places(offsets.back());
+  auto next = order.begin();
+  for (auto r = depths.size(); r-- > 0; next += depths[r])
+    std::copy(next, next + depths[r], places.begin() + offsets[r]);
+  return places;
+}
+
 /// Dealt out like cards, there and back: chains are alike among themselves.
-grouping dealt(const std::vector<worker>& order, const depth_list& depths) {
-  grouping chains(depths.size());
+grouping dealt(const grouping& order, const depth_list& depths) {
+  auto offsets = offsets_of(depths);
+  auto filled = offsets;
+  grouping places(offsets.back());
   auto next = order.begin();
   for (bool forward = true, placed = true; placed; forward = !forward) {
     placed = false;
     for (std::size_t i = 0; i < depths.size(); ++i) {
       auto r = forward ? i : depths.size() - 1 - i;
-      if (chains[r].size() == depths[r]) continue;
-      chains[r].push_back(*next++);
+      if (filled[r] == offsets[r + 1]) continue;
+      places[filled[r]++] = *next++;
       placed = true;
     }
   }
-  return chains;
+  return places;
 }
 
-std::vector<grouping> groupings(const std::vector<worker>& workers, const depth_list& depths) {
-  auto by_memory = workers;
-  std::stable_sort(by_memory.begin(), by_memory.end(),
-                   [](auto& a, auto& b) { return a.memory_bytes > b.memory_bytes; });
-  bool even_speed = workers.front().speed == workers.back().speed;
-  bool even_memory = by_memory.front().memory_bytes == by_memory.back().memory_bytes;
-  std::vector<grouping> all{neighbours(workers, depths, false)};
-  if (!even_speed) all.push_back(neighbours(workers, depths, true));
-  if (!even_speed) all.push_back(dealt(workers, depths));
-  if (!even_memory) all.push_back(neighbours(by_memory, depths, true));
-  if (!even_memory) all.push_back(neighbours(by_memory, depths, false));
-  if (!even_memory) all.push_back(dealt(by_memory, depths));
-  for (auto& chains : all)
-    for (auto& c : chains) order_chain(c);
-  return all;
-}
+/// The orders in which nodes may be given places.
+struct node_orders {
+  grouping by_speed, by_memory;
+  bool even_speed = true, even_memory = true;
+
+  explicit node_orders(const std::vector<worker>& workers) {
+    for (auto& w : workers) by_speed.push_back(&w);
+    by_memory = by_speed;
+    std::ranges::stable_sort(by_memory,
+                             [](auto a, auto b) { return a->memory_bytes > b->memory_bytes; });
+    even_speed = workers.front().speed == workers.back().speed;
+    even_memory = by_memory.front()->memory_bytes == by_memory.back()->memory_bytes;
+  }
+
+  std::vector<grouping> groupings(const depth_list& depths) const {
+    std::vector<grouping> all{neighbours(by_speed, depths, false)};
+    if (!even_speed) all.push_back(neighbours(by_speed, depths, true));
+    if (!even_speed) all.push_back(dealt(by_speed, depths));
+    if (!even_memory) all.push_back(neighbours(by_memory, depths, true));
+    if (!even_memory) all.push_back(neighbours(by_memory, depths, false));
+    if (!even_memory) all.push_back(dealt(by_memory, depths));
+    return all;
+  }
+};
 
 /// Depths of the replicas that end soonest on nodes that are all alike, by the closed form. Empty
 /// where nodes differ.
@@ -202,7 +244,8 @@ std::pair<bool, std::size_t> merit_of(std::size_t replicas, std::size_t workers)
 void search::try_all(const std::vector<worker>& chosen) {
   struct attempt {
     double least_s;
-    grouping chains;
+    grouping places;
+    const depth_list* depths;
   };
   std::vector<attempt> attempts;
   auto lists = depth_lists(static_cast<std::uint32_t>(chosen.size()), prices_.cost.block_count(),
@@ -210,22 +253,23 @@ void search::try_all(const std::vector<worker>& chosen) {
   if (prices_.job.parallelism.depth == 0)
     if (auto depths = depths_of_equals(prices_, chosen); !depths.empty())
       lists.push_back(std::move(depths));
+  node_orders orders(chosen);
   for (auto& depths : lists)
-    for (auto& chains : groupings(chosen, depths))
-      attempts.push_back({least_seconds(prices_, chains), std::move(chains)});
-  std::stable_sort(attempts.begin(), attempts.end(),
-                   [](auto& a, auto& b) { return a.least_s < b.least_s; });
+    for (auto& places : orders.groupings(depths)) {
+      auto least_s = least_seconds(prices_, places, depths);
+      attempts.push_back({least_s, std::move(places), &depths});
+    }
+  std::ranges::stable_sort(attempts, {}, &attempt::least_s);
   std::size_t in_vain = 0;
-  for (auto& [least_s, chains] : attempts) {
-    std::size_t count = 0;
-    for (auto& workers : chains) count += workers.size();
+  for (auto& [least_s, places, depths] : attempts) {
+    auto replicas = depths->size(), count = places.size();
     // Without more merit than the best so far, only the fast ones have a chance.
-    if (least_s > best_ * (merit_of(chains.size(), count) > best_merit_ ? as_good : as_fast) ||
+    if (least_s > best_ * (merit_of(replicas, count) > best_merit_ ? as_good : as_fast) ||
         in_vain > patience) {
-      note(chains.size(), count, least_s);
+      note(replicas, count, least_s);
       continue;
     }
-    auto built = build(prices_, std::move(chains));
+    auto built = build(prices_, chains_of(places, *depths));
     if (std::isfinite(best_) && (!built || built->cost_s() >= best_)) ++in_vain;
     if (!built) continue;
     if (built->cost_s() < best_)
