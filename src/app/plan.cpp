@@ -6,10 +6,13 @@
 #include <optional>
 
 #include "app/commands.hpp"
+#include "app/node_kinds.hpp"
 #include "app/profile_json.hpp"
 #include "app/profile_links.hpp"
 #include "base/units.hpp"
 #include "core/plan/grid_search.hpp"
+#include "core/plan/grid_simulate.hpp"
+#include "core/plan/losses.hpp"
 #include "core/plan/plan.hpp"
 #include "telemetry/words.hpp"
 #include "torch/registry.hpp"
@@ -72,17 +75,34 @@ result<std::uint64_t> memory_of(const plan_options& options, const core::job_opt
   return parsed->value;
 }
 
+/// What grids may run: what the job names, or all where it leaves the choice (or names Varuna's
+/// order, which grids do not know).
+std::vector<core::stage_order> orders_of(const core::parallelism_options& p) {
+  auto named = core::stage_order_of(p.schedule);
+  if (named != core::stage_order::as_job && named != core::stage_order::varuna) return {named};
+  std::vector<core::stage_order> orders(core::stage_orders.begin(), core::stage_orders.end());
+  std::erase_if(orders, [&](auto order) {
+    return order == core::stage_order::varuna ||
+           (order == core::stage_order::interleaved && p.chunks == 1);
+  });
+  return orders;
+}
+
 core::grid_request request_of(const plan_options& options, const core::job_options& job,
-                              const core::plan_profile& profile, std::uint64_t memory_bytes) {
+                              const core::plan_profile& profile, const node_kind& kind) {
   core::grid_request request;
   request.profiles = {{job.training.micro_batch_size, profile}};
   request.samples = job.training.micro_batches * job.training.micro_batch_size;
-  request.nodes = options.nodes;
-  request.memory_bytes = memory_bytes;
+  request.nodes = kind.count;
+  request.memory_bytes = kind.memory_bytes;
   request.depth = job.parallelism.depth;
+  request.schedules = orders_of(job.parallelism);
+  request.chunks_max = job.parallelism.chunks == 0 ? 2 : job.parallelism.chunks;
   request.may_recompute = job.training.recompute;
   request.price_per_hour = options.price_per_hour;
   request.mean_life = job.nodes.mean_life;
+  request.redone_steps = core::planning::redone_steps(job);
+  request.simulate = core::simulated_seconds;
   return request;
 }
 
@@ -98,13 +118,18 @@ nlohmann::ordered_json json_of(const core::grid_plan& g) {
           {"score", g.score}};
 }
 
-void tell(const plan_options& options, const costs_found& costs,
-          const std::optional<core::plan_result>& chosen, const core::grid_choice& grids) {
+/// What was found; either may be missing: layouts are for some thousand nodes, grids for like ones.
+struct answer {
+  std::uint32_t nodes = 0;
+  std::optional<core::plan_result> layout;
+  std::optional<core::grid_choice> grids;
+};
+
+void tell(const plan_options& options, const costs_found& costs, const answer& found) {
+  auto& [node_count, chosen, grids] = found;
   auto seconds = [](core::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
   if (options.json) {
-    auto next = nlohmann::ordered_json::array();
-    for (auto& g : grids.next) next.push_back(json_of(g));
-    nlohmann::ordered_json line{{"nodes", options.nodes},
+    nlohmann::ordered_json line{{"nodes", node_count},
                                 {"costs", costs.source},
                                 {"link",
                                  {{"of", costs.link},
@@ -116,9 +141,12 @@ void tell(const plan_options& options, const costs_found& costs,
                         {"step_s", seconds(chosen->step_expected)},
                         {"spares", chosen->spares.size()},
                         {"reason", chosen->reason}};
-    line["grid"] = json_of(grids.best);
-    line["next"] = next;
-    line["reason"] = grids.reason;
+    if (grids) {
+      line["grid"] = json_of(grids->best);
+      line["next"] = nlohmann::ordered_json::array();
+      for (auto& g : grids->next) line["next"].push_back(json_of(g));
+      line["reason"] = grids->reason;
+    }
     std::puts(line.dump().c_str());
     return;
   }
@@ -130,27 +158,31 @@ void tell(const plan_options& options, const costs_found& costs,
   if (chosen)
     std::printf("layout, as a running job would get it: %s\n  %s\n",
                 telemetry::short_layout(chosen->shape).c_str(), chosen->reason.c_str());
-  if (chosen && options.nodes <= layout_nodes_shown)
+  if (chosen && node_count <= layout_nodes_shown)
     std::printf("  %s\n", core::text_of(chosen->shape).c_str());
-  std::printf("grids of equal nodes:\n%s\n", grids.reason.c_str());
+  if (grids) std::printf("grids of equal nodes:\n%s\n", grids->reason.c_str());
 }
 
 }  // namespace
 
 result<void> plan(const plan_options& options, const job_file& file, const trainer& mine) {
   const auto& job = file.job;
+  TRY(auto memory_bytes, memory_of(options, job));
+  TRY(auto kinds, node_kinds_of(options, memory_bytes));
   TRY(auto model, engine::make_model(mine, job.model));
   TRY(auto costs, find_costs(options, job, model));
-  TRY(auto memory_bytes, memory_of(options, job));
-  std::optional<core::plan_result> chosen;
-  if (options.nodes <= layout_nodes_max) {
-    std::vector<core::plan_node> nodes;
-    for (std::uint32_t n = 1; n <= options.nodes; ++n)
-      nodes.push_back({.node = {n}, .memory_bytes = memory_bytes});
-    TRY(chosen, core::plan(costs.profile, nodes, {}, job));
+  answer found{.nodes = node_count_of(kinds)};
+  if (kinds.size() > 1 && found.nodes > layout_nodes_max)
+    return error{errc::usage, std::to_string(found.nodes) + " nodes of several kinds; at most " +
+                                std::to_string(layout_nodes_max) +
+                                " can be planned for, or any number of one kind"};
+  if (found.nodes <= layout_nodes_max) {
+    TRY(found.layout, core::plan(costs.profile, nodes_of(kinds), {}, job));
   }
-  TRY(auto grids, core::search_grids(request_of(options, job, costs.profile, memory_bytes)));
-  tell(options, costs, chosen, grids);
+  if (kinds.size() == 1) {
+    TRY(found.grids, core::search_grids(request_of(options, job, costs.profile, kinds[0])));
+  }
+  tell(options, costs, found);
   return {};
 }
 

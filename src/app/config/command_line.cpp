@@ -113,8 +113,10 @@ void add_profile(CLI::App* to, parsed& p) {
 void add_plan(CLI::App* to, parsed& p) {
   add_job(to, p);
   to->add_option("--nodes,-n", p.plan.nodes, "how many nodes, all alike")
-    ->required()
     ->check(CLI::Range(1, 1'000'000));
+  to->add_option("--kind", p.plan.kinds,
+                 "COUNT[,speed=SHARE][,memory=SIZE]: so many nodes of a kind; once for each kind")
+    ->allow_extra_args(false);
   to->add_option("--memory", p.plan.memory, "of each node, as in 16GiB");
   to->add_option("--profile", p.plan.profile, "what `shoal profile` wrote; else estimates");
   to->add_option("--price", p.plan.price_per_hour, "of a node-hour: compare grids by money")

@@ -93,10 +93,11 @@ struct profile_options {
 };
 struct plan_options {
   job_source job;
-  std::uint32_t nodes = 1;
-  std::string memory;         ///< of each node, "16GiB"; empty: nodes.memory, or no limit
-  std::string profile;        ///< a file that `shoal profile` wrote; empty: estimates
-  double price_per_hour = 0;  ///< of a node; above 0 grids are compared by money
+  std::uint32_t nodes = 0;         ///< all alike; 0: as `kinds` say
+  std::vector<std::string> kinds;  ///< "8,speed=0.5,memory=16GiB"; see node_kinds.hpp
+  std::string memory;              ///< of each node, "16GiB"; empty: nodes.memory, or no limit
+  std::string profile;             ///< a file that `shoal profile` wrote; empty: estimates
+  double price_per_hour = 0;       ///< of a node; above 0 grids are compared by money
   bool json = false;
 };
 struct simulate_options {

@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "core/plan/cuts.hpp"
+#include "core/plan/losses.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace shoal::core::planning {
@@ -121,17 +122,6 @@ pace pace_of(const chain& replica) {
   return {replica.slowest_s, (replica.stages() - 1) / chunks, replica.fill_s};
 }
 
-/// Steps that a loss undoes where a block has no second holder: half of what lies between two
-/// checkpoints.
-double redo_steps(const job_options& job) {
-  return (job.checkpoint.every != 0 ? job.checkpoint.every : job.training.steps) / 2.0;
-}
-
-double losses_per_step(const job_options& job, const candidate& c) {
-  auto life_s = std::chrono::duration<double>(job.nodes.mean_life).count();
-  return life_s > 0 ? static_cast<double>(c.worker_count()) * c.step_s / life_s : 0;
-}
-
 /// The step's time for the ranges that the chains have.
 void set_step(const price_list& prices, candidate& c) {
   c.step_s = c.exchange_s = 0;
@@ -149,8 +139,10 @@ void set_step(const price_list& prices, candidate& c) {
       prices.cost.exchange_seconds(replica.blocks[0], static_cast<std::uint32_t>(c.chains.size()),
                                    static_cast<std::uint32_t>(pieces)));
   c.step_s += c.exchange_s;
-  c.redo_s =
-    c.is_redundant() ? 0 : c.step_s * losses_per_step(prices.job, c) * redo_steps(prices.job);
+  c.redo_s = 0;
+  if (!c.is_redundant())
+    c.redo_s = c.step_s * loss_share(c.worker_count(), c.step_s * redone_steps(prices.job),
+                                     prices.job.nodes.mean_life);
 }
 
 bool share_micro_batches(const price_list& prices, candidate& c) {

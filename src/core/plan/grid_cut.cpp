@@ -109,7 +109,7 @@ bool sized_model::fits(const grid_plan& plan, shortage* short_of) const {
     auto& blocks = plan.cuts[most];
     short_of->bytes = bytes[most] - limit();
     short_of->where =
-      to_string(plan.schedule) + ", " + std::to_string(plan.depth) +
+      std::string(to_string(plan.schedule)) + ", " + std::to_string(plan.depth) +
       (plan.depth == 1 ? " stage" : " stages") + ", micro-batches of " +
       std::to_string(plan.micro_batch_size) + (plan.recompute[most] ? ", recomputing" : "") +
       ": stage " + std::to_string(most) + " with blocks " + std::to_string(blocks.begin) + "-" +

@@ -17,16 +17,14 @@ struct pipeline_shape {
 };
 
 /// Micro-batches in flight at node 0 in rank-shares, as far as the schedule goes.
-double in_flight_of(const pipeline_shape& shape, grid_schedule schedule,
-                    std::uint32_t micro_batches);
+double in_flight_of(const pipeline_shape& shape, stage_order schedule, std::uint32_t micro_batches);
 
 /// The same of virtual stage `s`, in micro-batches: what its memory must hold.
-std::uint32_t stash_count(const pipeline_shape& shape, grid_schedule schedule,
+std::uint32_t stash_count(const pipeline_shape& shape, stage_order schedule,
                           std::uint32_t micro_batches, std::uint32_t s);
 
 /// Seconds from the first forward to the last backward.
-double span_seconds(const pipeline_shape& shape, grid_schedule schedule,
-                    std::uint32_t micro_batches);
+double span_seconds(const pipeline_shape& shape, stage_order schedule, std::uint32_t micro_batches);
 
 /// Sets risk, pause_s, bubble and score of a plan whose times, cuts and shape are set.
 void set_score(const grid_request& request, const costs& cost, grid_plan& plan);

@@ -82,6 +82,12 @@ private:
       return {errc::config, "the profile has no blocks; at least 1 is needed"};
     if (request_.schedules.empty())
       return {errc::config, "no schedule is allowed; name at least one, such as 1f1b"};
+    for (auto order : request_.schedules)
+      if (order == stage_order::as_job || order == stage_order::varuna)
+        return {errc::config,
+                "grids are searched for gpipe, 1f1b, 1f1b-eager, 1f1b-searched and "
+                "interleaved-1f1b; \"" +
+                  std::string(to_string(order)) + "\" is none of them"};
     if (!(request_.reserve >= 0 && request_.reserve < 1))
       return {errc::config, "reserve is a share of the memory, from 0 to below 1"};
     auto blocks = request_.profiles[0].profile.blocks.size();
@@ -133,14 +139,14 @@ private:
       auto shape = model.shape(depth, chunks, recompute);
       if (!shape) break;
       for (auto schedule : request_.schedules)
-        if ((schedule == grid_schedule::interleaved) == (chunks > 1))
+        if ((schedule == stage_order::interleaved) == (chunks > 1))
           add_replicas(model, *shape, recompute, schedule);
     }
   }
 
   /// Tries all numbers of replicas that are the least for their share of micro-batches.
   void add_replicas(const sized_model& model, const pipeline_shape& shape, bool recompute,
-                    grid_schedule schedule) {
+                    stage_order schedule) {
     auto all = model.micro_batches();
     auto replicas = std::min(request_.nodes / shape.depth, all);
     struct attempt {
@@ -155,7 +161,7 @@ private:
       auto span = span_seconds(shape, schedule, share);
       // Fewer replicas take longer; only where nodes have a price may that be better.
       if (request_.price_per_hour <= 0 && span > 1.5 * best) break;
-      auto round = schedule == grid_schedule::interleaved ? shape.depth : 1u;
+      auto round = schedule == stage_order::interleaved ? shape.depth : 1u;
       if (share % round == 0) {
         auto score = score_of(request_, span + exchange_least(model, shape.depth, fewest),
                               shape.depth, fewest);
@@ -204,7 +210,8 @@ private:
 
   void sort_found() {
     std::stable_sort(found_.begin(), found_.end(), [](auto& a, auto& b) {
-      return std::tuple(a.plan.score, a.plan.nodes()) < std::tuple(b.plan.score, b.plan.nodes());
+      return std::tuple(a.plan.score, a.plan.nodes(), a.plan.stage_bytes_max) <
+             std::tuple(b.plan.score, b.plan.nodes(), b.plan.stage_bytes_max);
     });
   }
 

@@ -13,7 +13,7 @@
 //   span = sum of stages + 2 (p-1) hops + (micro-batches - 1) * that.
 //
 // What is compared is seconds a step, or money for it where nodes have a price, made worse by two
-// things: blocks that are held once cost half a checkpoint interval when their node is lost, and
+// things: blocks that are held once cost the steps since a checkpoint when their node is lost, and
 // the pause of moving from the layout in force is spread over the time until the next change.
 
 #include <cstdint>
@@ -26,15 +26,6 @@
 #include "core/plan/plan.hpp"
 
 namespace shoal::core {
-
-enum class grid_schedule : std::uint8_t {
-  gpipe,
-  one_f_one_b,  ///< warm-up p-1-r
-  eager,        ///< warm-up 2(p-1-r)
-  searched,     ///< the least warm-up that hides the links
-  interleaved,  ///< several chunks a node, where the job allows it
-};
-std::string to_string(grid_schedule schedule);
 
 /// The profile at one micro-batch size.
 struct sized_profile {
@@ -55,7 +46,7 @@ struct grid_plan {
   std::uint32_t replicas = 1;
   std::uint32_t micro_batches = 1;  ///< of the replica with most
   std::uint32_t chunks = 1;         ///< a node; chunk c of node r is virtual stage c * depth + r
-  grid_schedule schedule = grid_schedule::one_f_one_b;
+  stage_order schedule = stage_order::one_f_one_b;
   std::vector<index_range> cuts;         ///< by virtual stage
   std::vector<bool> recompute;           ///< by virtual stage; never the last
   std::vector<std::uint32_t> in_flight;  ///< by virtual stage: micro-batches kept at once, at most
@@ -80,14 +71,15 @@ struct grid_request {
   std::uint64_t memory_bytes = 0;  ///< of each; 0: not limited
   double reserve = 0.05;           ///< share of the memory that stays free
   std::uint32_t depth = 0;         ///< 0: any
-  std::vector<grid_schedule> schedules{grid_schedule::gpipe, grid_schedule::one_f_one_b,
-                                       grid_schedule::eager, grid_schedule::searched};
+  /// Not as_job or varuna, whose order is of one chain alone.
+  std::vector<stage_order> schedules{stage_order::gpipe, stage_order::one_f_one_b,
+                                     stage_order::eager, stage_order::searched};
   std::uint32_t chunks_max = 1;  ///< with interleaved: a node
   bool may_recompute = true;
-  double price_per_hour = 0;          ///< of a node; 0: seconds are compared
-  nanoseconds mean_life{};            ///< of a node; 0: nodes are not lost
-  nanoseconds checkpoint_interval{};  ///< redone in half, on average
-  nanoseconds next_change{};          ///< expected; 0: a pause does not count
+  double price_per_hour = 0;  ///< of a node; 0: seconds are compared
+  nanoseconds mean_life{};    ///< of a node; 0: nodes are not lost
+  double redone_steps = 0;    ///< by a loss where blocks are held once
+  nanoseconds next_change{};  ///< expected; 0: a pause does not count
   std::optional<present_grid> present;
   grid_simulator simulate;  ///< none: closed forms decide
   /// So many actions are simulated to compare finalists, and as many again to shift borders of the

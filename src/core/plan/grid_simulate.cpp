@@ -15,10 +15,10 @@ plan_options order_of(const grid_plan& plan) {
   plan_options order{.ranks = plan.depth, .micro_batches = plan.micro_batches};
   order.recompute = std::ranges::find(plan.recompute, true) != plan.recompute.end();
   switch (plan.schedule) {
-    case grid_schedule::gpipe:
+    case stage_order::gpipe:
       order.name = "gpipe";
       break;
-    case grid_schedule::interleaved:
+    case stage_order::interleaved:
       order.name = "interleaved-1f1b";
       order.chunks = plan.chunks;
       break;

@@ -24,7 +24,7 @@ std::string text_of_seconds(double seconds) {
 std::string shape_of(const grid_plan& plan) {
   auto text = std::to_string(plan.replicas) + " x " + std::to_string(plan.depth) + " stages";
   if (plan.chunks > 1) text += " of " + std::to_string(plan.chunks) + " chunks";
-  text += ", " + to_string(plan.schedule) + ", " + std::to_string(plan.micro_batches) +
+  text += ", " + std::string(to_string(plan.schedule)) + ", " + std::to_string(plan.micro_batches) +
           " micro-batches of " + std::to_string(plan.micro_batch_size);
   auto again = std::count(plan.recompute.begin(), plan.recompute.end(), true);
   if (again > 0)
@@ -60,7 +60,8 @@ std::string weakness(const grid_plan& best, const grid_plan& other) {
                   {other.pause_s - best.pause_s, "moving there takes longer"}};
   auto worst = std::max_element(std::begin(parts), std::end(parts),
                                 [](auto& a, auto& b) { return a.loss < b.loss; });
-  return worst->loss > 0 ? worst->name : "it uses more nodes for it";
+  if (worst->loss > 0) return worst->name;
+  return other.nodes() > best.nodes() ? "it uses more nodes for it" : "it takes no less memory";
 }
 
 }  // namespace

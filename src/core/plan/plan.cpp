@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "core/plan/ahead.hpp"
+#include "core/plan/losses.hpp"
 #include "core/plan/moves.hpp"
 #include "core/plan/search.hpp"
 #include "core/schedule/schedule.hpp"
@@ -138,12 +139,6 @@ std::optional<candidate> as_candidate(const price_list& prices, const layout& pr
   return c;
 }
 
-/// What a second of pause is worth, as a share of all time until the next node is lost.
-double pause_share(const price_list& prices, std::size_t nodes, double pause_s) {
-  auto life_s = std::chrono::duration<double>(prices.job.nodes.mean_life).count();
-  return life_s > 0 ? pause_s * static_cast<double>(nodes) / life_s : 0;
-}
-
 /// Among candidates as fast as each other, the one that moves least; `present` where that is as
 /// good, or where the pause of leaving it would cost more than is won until the next change.
 candidate settle_best(const price_list& prices, std::vector<candidate> finalists,
@@ -162,7 +157,7 @@ candidate settle_best(const price_list& prices, std::vector<candidate> finalists
                                  [](auto& a, auto& b) { return a.moved_bytes < b.moved_bytes; });
   if (same) {
     auto pause_s = pause_seconds(prices.cost, *chosen, present);
-    auto share = pause_share(prices, chosen->worker_count(), pause_s);
+    auto share = loss_share(chosen->worker_count(), pause_s, prices.job.nodes.mean_life);
     if (same->cost_s() <= chosen->cost_s() * (1 + share)) return *same;
   }
   return *chosen;

@@ -149,6 +149,40 @@ TEST_CASE("profile writes what it measured, whole or not at all", "[app]") {
   CHECK_THAT(unwritten.error().text, Catch::Contains("nowhere"));
 }
 
+TEST_CASE("plan takes nodes of several kinds, and says what is wrong with one", "[app]") {
+  scratch at;
+  auto refused = [&](plan_options options) {
+    auto made = plan(options, job_with(at), {});
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == errc::usage);
+    return made.error().text;
+  };
+  plan_options options;
+  CHECK_THAT(refused(options), Catch::Contains("--kind"));
+  options.kinds = {"2,speed=1,memory=4GiB", "1,speed=0.5"};
+  CHECK(plan(options, job_with(at), {}));
+  options.nodes = 3;
+  CHECK(plan(options, job_with(at), {}));
+  options.nodes = 4;
+  CHECK_THAT(refused(options), Catch::Contains("the kinds have 3 nodes"));
+  options.nodes = 0;
+  for (auto& [text, told] : std::vector<std::pair<std::string, std::string>>{
+         {"0", "from 1 to 1000000"},
+         {"", "from 1 to 1000000"},
+         {"-2", "from 1 to 1000000"},
+         {"2,speed=0", "from 0.001 to 1000"},
+         {"2,speed=fast", "from 0.001 to 1000"},
+         {"2,speed=nan", "from 0.001 to 1000"},
+         {"2,memory=x", "COUNT[,speed=SHARE][,memory=SIZE]"},
+         {"2,price=3", "\"price=3\" is not known"},
+         {"2,,speed=1", "\"\" is not known"},
+         {"999999,speed=1", ""}}) {
+    CAPTURE(text);
+    options.kinds = {text, "5"};
+    CHECK_THAT(refused(options), Catch::Contains(told));
+  }
+}
+
 TEST_CASE("plan uses a profile of the same model, and refuses any other", "[app]") {
   scratch at;
   auto file = (at.path / "profile.json").string();
@@ -168,6 +202,7 @@ TEST_CASE("plan uses a profile of the same model, and refuses any other", "[app]
   CHECK(code_of(plan(options, job_with(at), {})) == errc::no_memory);
   options.memory = "many";
   CHECK_FALSE(plan(options, job_with(at), {}));
+  options.memory.clear();
   options.profile = (at.path / "none.json").string();
   CHECK(code_of(plan(options, job_with(at), {})) == errc::io);
 }

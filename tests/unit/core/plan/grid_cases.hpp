@@ -115,7 +115,7 @@ inline grid_request large_request() {
   }
   r.nodes = 10'000, r.samples = 48 * 1024;
   r.memory_bytes = 16ull << 30;
-  r.schedules.push_back(grid_schedule::interleaved);
+  r.schedules.push_back(stage_order::interleaved);
   r.chunks_max = 4;
   return r;
 }

@@ -71,7 +71,7 @@ TEST_CASE("memory that only recompute can keep makes stages recompute, and only 
           "[core][plan][grid]") {
   auto r = request_for(8, 4, 64);
   for (auto& b : r.profiles[0].profile.blocks) b.stash_bytes = 450 * mebibyte;
-  r.schedules = {grid_schedule::one_f_one_b};
+  r.schedules = {stage_order::one_f_one_b};
   r.depth = 4;
   r.reserve = 0;
   r.memory_bytes = 2000 * mebibyte;
@@ -112,7 +112,7 @@ TEST_CASE("80 layers on 16 stages of 2 chunks are not silently made 64", "[core]
   CHECK_FALSE(cut_equally(3, 0, 1));
   // The search itself cuts unequally, and drops nothing.
   auto r = request_for(80, 16, 64);
-  r.schedules = {grid_schedule::interleaved};
+  r.schedules = {stage_order::interleaved};
   r.chunks_max = 2, r.depth = 16;
   CHECK(chosen(r).best.chunks == 2);
 }
@@ -125,7 +125,7 @@ TEST_CASE("slow links want eager warm-ups, and the search finds enough of them",
   r.simulate = simulated_span;
   auto made = chosen(r);
   auto classic = r;
-  classic.schedules = {grid_schedule::one_f_one_b};
+  classic.schedules = {stage_order::one_f_one_b};
   CHECK(chosen(classic).best.step_s > 1.2 * made.best.step_s);
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("short lives of nodes ask for a second holder of each block", "[core][
   auto calm = chosen(r);
   CHECK(calm.best.replicas == 1);
   r.mean_life = 1h;
-  r.checkpoint_interval = 20min;
+  r.redone_steps = 10 * 60 / calm.best.step_s;  // a checkpoint every 20 minutes
   auto wild = chosen(r);
   CHECK(wild.best.replicas == 2);
   CHECK_THAT(wild.reason, Catch::Contains("lost to nodes that hold blocks alone"));
