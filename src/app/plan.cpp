@@ -98,7 +98,7 @@ core::grid_request request_of(const plan_options& options, const core::job_optio
   request.depth = job.parallelism.depth;
   request.schedules = orders_of(job.parallelism);
   request.chunks_max = job.parallelism.chunks == 0 ? 2 : job.parallelism.chunks;
-  request.may_recompute = job.training.recompute;
+  request.may_recompute = job.training.recompute != core::recompute_rule::never;
   request.price_per_hour = options.price_per_hour;
   request.mean_life = job.nodes.mean_life;
   request.redone_steps = core::planning::redone_steps(job);

@@ -37,8 +37,9 @@ std::uint64_t planned_bytes(const core::supervisor_status& status, node_id node,
   auto slots = core::accumulate(tree, chain.micro_batches).slot_count;
   auto stash =
     core::stash_peak_of(core::schedule_options_of(status.shape, at.replica, job), at.stage);
-  auto& blocks = chain.stages[at.stage].blocks;
-  return core::stage_bytes(profile, blocks, stash ? *stash : 0, slots, job.training.recompute) -
+  auto& stage = chain.stages[at.stage];
+  return core::stage_bytes(profile, stage.blocks, stash ? *stash : 0, slots,
+                           core::recomputes(stage, job)) -
          core::process_reserve_bytes;
 }
 

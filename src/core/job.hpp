@@ -37,6 +37,14 @@ struct data_options {
   std::map<std::string, std::string> custom;  ///< [data.custom]: for registered data, as text
 };
 
+/// Whether stages keep only the inputs of a micro-batch and run it forward again before its
+/// backward pass. The last part of a chain never does.
+enum class recompute_rule : std::uint8_t {
+  never,
+  always,
+  as_needed,  ///< the planner lets those stages recompute that would not fit otherwise
+};
+
 enum class not_finite_policy : std::uint8_t { stop, skip };
 
 struct training_options {
@@ -47,7 +55,7 @@ struct training_options {
   double max_norm = 1.0;               ///< of the gradient; 0 does not clip
   std::uint32_t threads = 1;           ///< of a node; part of the bits
   not_finite_policy on_not_finite = not_finite_policy::stop;
-  bool recompute = false;  ///< keep only stage inputs, run the forward pass again
+  recompute_rule recompute = recompute_rule::never;
 };
 
 struct optimizer_options {

@@ -113,7 +113,8 @@ std::string text_of(const layout& shape) {
   for (std::size_t r = 0; r < shape.replicas.size(); ++r) {
     if (r != 0) text += " |";
     for (auto& s : shape.replicas[r].stages)
-      text += " " + std::to_string(s.node.value) + ":[" + text_of(s.blocks) + "]";
+      text += " " + std::to_string(s.node.value) + ":[" + text_of(s.blocks) + "]" +
+              (s.recompute ? "r" : "");
     text += " x" + std::to_string(shape.replicas[r].micro_batches.size());
   }
   if (shape.order != stage_order::as_job) text += ", " + std::string(to_string(shape.order));

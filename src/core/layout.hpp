@@ -63,9 +63,10 @@ private:
 struct stage {
   node_id node;
   block_runs blocks;
+  bool recompute = false;  ///< where the job leaves that to the planner; see `recomputes`
   friend auto operator<=>(const stage&, const stage&) = default;
   static constexpr auto type_name = "shoal::stage";
-  static auto fields(auto& x) { return std::tie(x.node, x.blocks); }
+  static auto fields(auto& x) { return std::tie(x.node, x.blocks, x.recompute); }
 };
 
 /// A chain of stages from the first block to the last, and the micro-batches that run through it.
@@ -142,8 +143,9 @@ std::vector<node_id> holders_of(const layout& shape, block_index block);
 result<void> check(const layout& shape, std::uint32_t block_count, std::uint32_t micro_batch_count,
                    errc code);
 
-/// One line: "2 replicas: 1:[0-3] 2:[4-7] x10 | 3:[0-7] x6"; chunks as "1:[0-1,4-5]"; then the
-/// order, if it is not the job's: "..., 1f1b-eager".
+/// One line: "2 replicas: 1:[0-3] 2:[4-7] x10 | 3:[0-7] x6"; chunks as "1:[0-1,4-5]", a stage that
+/// recomputes by the planner's choice as "1:[0-3]r"; then the order, if it is not the job's:
+/// "..., 1f1b-eager".
 std::string text_of(const layout& shape);
 /// "0-1,4-5".
 std::string text_of(const block_runs& blocks);

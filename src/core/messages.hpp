@@ -31,7 +31,7 @@
 namespace shoal::core {
 
 /// Grows with every change to a message or frame. Peers of another number are refused.
-constexpr std::uint32_t protocol_version = 3;
+constexpr std::uint32_t protocol_version = 4;
 
 /// What the lead made of a round.
 enum class decision : std::uint8_t {

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t version_read = 3;
+constexpr std::uint64_t version_read = 4;
 constexpr int ledger_depth = 8;  // ledger, shape, replica, its stages, stage, its blocks, range
 constexpr std::size_t distrusted_max = std::size_t{core::node_count_max} * core::block_count_max;
 
@@ -65,7 +65,9 @@ json encode_layout(const core::layout& shape) {
   for (auto& replica : shape.replicas) {
     auto stages = json::array();
     for (auto& stage : replica.stages)
-      stages.push_back({{"node", stage.node.value}, {"blocks", encode_blocks(stage.blocks)}});
+      stages.push_back({{"node", stage.node.value},
+                        {"blocks", encode_blocks(stage.blocks)},
+                        {"recompute", stage.recompute}});
     replicas.push_back({{"stages", std::move(stages)},
                         {"micro_batches", text_of_range(replica.micro_batches)},
                         {"ahead", replica.ahead}});
@@ -82,10 +84,11 @@ result<core::layout> read_layout(const json& object, const char* key) {
     TRY(replica.micro_batches, read_range(entry, "micro_batches"));
     TRY(const auto stages, list_of(entry, "stages", core::block_count_max));
     for (auto& of : stages) {
-      TRY_VOID(check_keys(of, {"node", "blocks"}));
+      TRY_VOID(check_keys(of, {"node", "blocks", "recompute"}));
       core::stage stage;
       TRY(stage.node.value, number_of(of, "node"));
       TRY(stage.blocks, read_blocks(of, "blocks"));
+      TRY(stage.recompute, truth_of(of, "recompute"));
       replica.stages.push_back(std::move(stage));
     }
     TRY(const auto ahead, list_of(entry, "ahead", core::node_count_max));

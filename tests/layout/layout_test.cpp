@@ -63,10 +63,10 @@ std::vector<core::schedule> programs(const core::job_options& job, const core::l
 }
 
 /// The layout in every order.
-std::vector<core::layout> in_every_order(const core::layout& shape, bool recompute) {
+std::vector<core::layout> in_every_order(const core::layout& shape, core::recompute_rule rule) {
   std::vector<core::layout> all;
   for (auto order : core::stage_orders) {
-    if (order == core::stage_order::varuna && !recompute) continue;
+    if (order == core::stage_order::varuna && rule != core::recompute_rule::always) continue;
     if (order == core::stage_order::interleaved) {
       for (auto chunks : {2u, 3u}) all.push_back(interleave(shape, chunks));
       continue;
@@ -81,15 +81,29 @@ std::vector<core::layout> in_every_order(const core::layout& shape, bool recompu
   return all;
 }
 
+constexpr core::recompute_rule rules[] = {core::recompute_rule::never, core::recompute_rule::always,
+                                          core::recompute_rule::as_needed};
+
+/// Every second stage recomputes. False where that is said in one order too many: one with a chunk
+/// a stage and one with several are enough.
+bool recompute_by_turns(core::layout& shape) {
+  if (shape.order != core::stage_order::eager && shape.order != core::stage_order::interleaved)
+    return false;
+  for (auto& replica : shape.replicas)
+    for (std::size_t s = 0; s < replica.stages.size(); s += 2) replica.stages[s].recompute = true;
+  return true;
+}
+
 /// Calls `visit(job, shape)` for all layouts, orders and `recompute`, leaving out what gives the
 /// same programs on the same layout as one before it: that is the same run.
 template <class Visitor>
 void for_each_run(core::job_options job, Visitor visit) {
   for (auto& shape : all_layouts(job.training.micro_batches)) {
     std::vector<std::pair<std::vector<core::replica>, std::vector<core::schedule>>> seen;
-    for (auto recompute : {false, true})
-      for (auto& ordered : in_every_order(shape, recompute)) {
-        job.training.recompute = recompute;
+    for (auto rule : rules)
+      for (auto& ordered : in_every_order(shape, rule)) {
+        job.training.recompute = rule;
+        if (rule == core::recompute_rule::as_needed && !recompute_by_turns(ordered)) continue;
         auto bare = ordered.replicas;
         for (auto& replica : bare) replica.ahead.clear();
         std::pair these(std::move(bare), programs(job, ordered));
@@ -112,8 +126,9 @@ TEST_CASE("every layout, order and recompute gives the bits of the reference", "
     ++runs;
     auto difference = first_difference(j, shape, expected);
     if (!difference) return;
-    FAIL_CHECK(kind << ", dropout " << dropout << ", recompute " << j.training.recompute
-                    << ", layout " << core::text_of(shape) << ": " << *difference);
+    FAIL_CHECK(kind << ", dropout " << dropout << ", recompute "
+                    << static_cast<int>(j.training.recompute) << ", layout " << core::text_of(shape)
+                    << ": " << *difference);
     if (++wrong == 5) FAIL("five runs differ; no more are tried");
   });
   INFO(runs << " runs of " << kind << ", dropout " << dropout);

@@ -78,7 +78,7 @@ void check_layout(const core::job_options& job, std::vector<complaint>& out) {
     out.push_back({"parallelism.chunks", "(" + number(p.chunks) + ") is of use only with " +
                                            "parallelism.schedule = \"interleaved-1f1b\" or " +
                                            "\"auto\", not \"" + p.schedule + "\""});
-  if (p.schedule == "varuna" && !job.training.recompute)
+  if (p.schedule == "varuna" && job.training.recompute != core::recompute_rule::always)
     out.push_back({"parallelism.schedule",
                    "(\"varuna\") is an order of forward, recompute and "
                    "backward passes; it needs training.recompute = true"});

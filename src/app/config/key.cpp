@@ -40,6 +40,18 @@ result<std::size_t> read_choice(const value& what, const std::vector<std::string
   return mismatch(all, what);
 }
 
+result<std::size_t> read_boolean_or(const value& what, const std::vector<std::string_view>& words) {
+  if (auto* found = std::get_if<bool>(&what)) return *found ? 1 : 0;
+  auto* word = std::get_if<std::string>(&what);
+  if (word != nullptr && (*word == "true" || *word == "false")) return *word == "true" ? 1 : 0;
+  std::string all = "true, false";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (word != nullptr && *word == words[i]) return i + 2;
+    all += (i + 1 == words.size() ? " or " : ", ") + quoted(std::string(words[i]));
+  }
+  return mismatch(all, what);
+}
+
 result<std::string> read_text(const value& what) {
   auto* found = std::get_if<std::string>(&what);
   if (found == nullptr) return mismatch("text in quotes", what);

@@ -41,6 +41,9 @@ result<std::uint64_t> read_integer(const value& what, std::uint64_t low, std::ui
 result<double> read_number(const value& what, double low, double high, bool below);
 /// One of `words`.
 result<std::size_t> read_choice(const value& what, const std::vector<std::string_view>& words);
+/// 0 for false, 1 for true, 2 and up for one of `words`; true and false also in quotes, as a
+/// command line may give them.
+result<std::size_t> read_boolean_or(const value& what, const std::vector<std::string_view>& words);
 result<std::string> read_text(const value& what);
 result<nanoseconds> read_duration(const value& what, nanoseconds low, nanoseconds high);
 result<byte_count> read_bytes(const value& what);
@@ -136,6 +139,27 @@ key boolean(std::string_view name, role kind, Field field, std::string_view help
             return {};
           },
           [=](const job_options& job) { return std::string(field(job) ? "true" : "false"); }};
+}
+
+/// True, false or one of `words`: an enum whose values are false, true, then the words.
+template <class Field>
+key boolean_or(std::string_view name, role kind, std::vector<std::string_view> words, Field field,
+               std::string_view help) {
+  return {name,
+          kind,
+          help,
+          true,
+          [=](job_options& job, const value& what) -> result<void> {
+            using type = std::remove_reference_t<decltype(field(job))>;
+            TRY(auto index, read_boolean_or(what, words));
+            field(job) = static_cast<type>(index);
+            return {};
+          },
+          [=](const job_options& job) {
+            auto index = static_cast<std::size_t>(field(job));
+            if (index < 2) return std::string(index == 1 ? "true" : "false");
+            return quoted(std::string(words[index - 2]));
+          }};
 }
 
 template <class Field>

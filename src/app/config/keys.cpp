@@ -61,9 +61,9 @@ void add_training(std::vector<key>& t) {
   t.push_back(
     choice("training.on_not_finite", bits, {"stop", "skip"}, FIELD(training.on_not_finite),
            "what a NaN or infinite loss or gradient does: end the job, or skip the step"));
-  t.push_back(
-    boolean("training.recompute", other, FIELD(training.recompute),
-            "keep only the inputs of stages and run forward again: less memory, same bits"));
+  t.push_back(boolean_or("training.recompute", other, {"auto"}, FIELD(training.recompute),
+                         "keep only the inputs of stages and run forward again: less memory, same "
+                         "bits; \"auto\": stages that would not fit otherwise"));
   t.push_back(choice("optimizer.name", bits, {"adamw", "sgd"}, FIELD(optimizer.name), "the rule"));
   t.push_back(
     number("optimizer.lr", bits, 0, 1e6, FIELD(optimizer.lr), "learning rate at its highest"));

@@ -16,6 +16,12 @@ constexpr std::uint64_t cells_max = 40'000;
 
 std::int64_t whole_ns(double seconds) { return std::llround(seconds * 1e9); }
 
+bool does_recompute(const price_list& prices, const chain& replica) {
+  for (std::size_t part = 0; part < replica.blocks.size(); ++part)
+    if (recomputes(prices, replica, part)) return true;
+  return false;
+}
+
 simulation_costs costs_of(const price_list& prices, const chain& replica) {
   simulation_costs costs;
   auto parts = replica.blocks.size();
@@ -23,10 +29,10 @@ simulation_costs costs_of(const price_list& prices, const chain& replica) {
     auto blocks = replica.blocks[p];
     auto forward = prices.cost.forward_seconds(blocks);
     stage_costs part{.forward_ns = whole_ns(forward),
-                     .backward_ns = whole_ns(prices.cost.seconds(blocks, true) - forward),
+                     .backward_ns = whole_ns(prices.cost.seconds(blocks, false) - forward),
                      .input_bytes = prices.cost.boundary_bytes(blocks.begin),
                      .parameter_bytes = prices.cost.parameter_bytes(blocks)};
-    if (prices.job.training.recompute && p + 1 < parts) part.recompute_ns = part.forward_ns;
+    if (recomputes(prices, replica, p)) part.recompute_ns = part.forward_ns;
     costs.stages.push_back(part);
   }
   for (auto& w : replica.workers) costs.speeds.push_back(w.speed);
@@ -37,14 +43,10 @@ simulation_costs costs_of(const price_list& prices, const chain& replica) {
 /// Micro-batches that fit into each node between their forward and backward pass; never more than a
 /// stage before has.
 std::vector<std::uint32_t> room_of(const price_list& prices, const chain& replica) {
-  auto slots = accumulate(prices.tree, replica.micro_batches).slot_count;
   auto most = replica.micro_batches.size();
   std::vector<std::uint32_t> room;
   for (stage_index s = 0; s < replica.stages(); ++s) {
-    auto chunks = replica.chunks_of(s);
-    auto needs = [&](std::uint32_t count) {
-      return prices.cost.needed_bytes(chunks, count, slots, s + 1 == replica.stages());
-    };
+    auto needs = [&](std::uint32_t count) { return needed_bytes(prices, replica, s, count); };
     auto left =
       replica.workers[s].memory_bytes - std::min(replica.workers[s].memory_bytes, needs(0));
     auto each = std::max<std::uint64_t>(1, needs(1) - needs(0));
@@ -57,8 +59,8 @@ std::vector<std::uint32_t> room_of(const price_list& prices, const chain& replic
 std::uint64_t cells_of(const price_list& prices, const candidate& c) {
   std::uint64_t cells = 0;
   for (auto& replica : c.chains)
-    cells += (prices.job.training.recompute ? 3 : 2) * std::uint64_t{replica.micro_batches.size()} *
-             replica.blocks.size();
+    cells += (does_recompute(prices, replica) ? 3 : 2) *
+             std::uint64_t{replica.micro_batches.size()} * replica.blocks.size();
   return cells;
 }
 
@@ -68,7 +70,7 @@ std::vector<std::uint32_t> ahead_of(const price_list& prices, const chain& repli
   auto room = room_of(prices, replica);
   if (prices.order == stage_order::varuna || replica.stages() == 1) return room;
   warm_up_options options{.micro_batches = replica.micro_batches.size(),
-                          .recompute = prices.job.training.recompute,
+                          .recompute = does_recompute(prices, replica),
                           .live_max = room};
   auto costs = costs_of(prices, replica);
   options.tries_max = static_cast<std::uint32_t>(cells_max * 8 / std::max<std::uint64_t>(cells, 1));

@@ -25,7 +25,7 @@ memory_use memory_of(const price_list& prices, const chain& replica) {
   schedule_options options{.name = to_string(prices.order),
                            .stage_count = replica.stages(),
                            .micro_batches = replica.micro_batches,
-                           .recompute = true,
+                           .recompute = std::vector<bool>(replica.stages(), true),
                            .chunks = chunks_of(prices, replica.stages())};
   // The least that the order needs: what is ahead of it is fitted to the memory that is left.
   if (prices.order == stage_order::varuna) options.ahead.assign(replica.stages(), 0);
@@ -44,22 +44,50 @@ bool alike(const chain& a, const chain& b) {
   return have_like_workers(a, b) && (!has_limits(a) || a.micro_batches == b.micro_batches);
 }
 
-std::optional<std::vector<index_range>> cut(const price_list& prices, const chain& replica) {
+/// Cuts the chain; `again`: its parts may recompute, all but the last. Nothing when some stage
+/// would not fit.
+std::optional<std::vector<index_range>> cut(const price_list& prices, const chain& replica,
+                                            bool again) {
   auto stages = replica.stages();
   auto chunks = chunks_of(prices, stages), parts = stages * chunks;
-  auto seconds = [&](stage_index part, index_range blocks) {
-    return prices.cost.seconds(blocks, part + 1 == parts) / replica.workers[part % stages].speed;
+  bool always = prices.job.training.recompute == recompute_rule::always;
+  auto seconds = [&](stage_index part, index_range blocks, bool recompute) {
+    return prices.cost.seconds(blocks, recompute) / replica.workers[part % stages].speed;
   };
-  if (!has_limits(replica)) return cut_blocks(prices.cost.block_count(), parts, seconds);
+  if (!has_limits(replica))
+    return cut_blocks(prices.cost.block_count(), parts, [&](stage_index part, index_range blocks) {
+      return seconds(part, blocks, always && part + 1 < parts);
+    });
   auto use = memory_of(prices, replica);
-  return cut_blocks(prices.cost.block_count(), parts, [&](stage_index part, index_range blocks) {
+  auto fits = [&](stage_index part, index_range blocks, bool recompute) {
     // With several chunks each may take its share; `fits` looks at their sum.
     auto passes = (use.stash_counts[part % stages] + chunks - 1) / chunks;
-    auto needed = prices.cost.needed_bytes(blocks, passes, use.slot_count, part + 1 == parts);
-    bool fits = process_reserve_bytes + (needed - process_reserve_bytes) * chunks <=
-                replica.workers[part % stages].memory_bytes;
-    return fits ? seconds(part, blocks) : std::numeric_limits<double>::infinity();
+    auto needed = prices.cost.needed_bytes(blocks, passes, use.slot_count, recompute);
+    return process_reserve_bytes + (needed - process_reserve_bytes) * chunks <=
+           replica.workers[part % stages].memory_bytes;
+  };
+  return cut_blocks(prices.cost.block_count(), parts, [&](stage_index part, index_range blocks) {
+    bool may = again && part + 1 < parts;
+    if (!(may && always) && fits(part, blocks, false)) return seconds(part, blocks, false);
+    return may && fits(part, blocks, true) ? seconds(part, blocks, true)
+                                           : std::numeric_limits<double>::infinity();
   });
+}
+
+/// The best cut that fits, with as little recomputed as that takes.
+bool cut(const price_list& prices, chain& replica) {
+  auto rule = prices.job.training.recompute;
+  // Chunks of a stage recompute together, so a chain of several is tried without first.
+  bool plainly = rule == recompute_rule::as_needed && chunks_of(prices, replica.stages()) > 1;
+  for (bool again : {false, true}) {
+    if (again ? rule == recompute_rule::never : rule != recompute_rule::never && !plainly) continue;
+    auto blocks = cut(prices, replica, again);
+    if (!blocks) continue;
+    replica.blocks = std::move(*blocks);
+    choose_recompute(prices, replica);
+    if (again || !plainly || fits(prices, replica)) return true;
+  }
+  return false;
 }
 
 /// Micro-batches between the first stage's forward and backward passes, at most.
@@ -91,7 +119,8 @@ void set_pace(const price_list& prices, chain& replica) {
   for (stage_index part = 0; part < parts; ++part) {
     auto& host = loads[part % stages];
     auto speed = replica.workers[part % stages].speed;
-    host.whole += prices.cost.seconds(replica.blocks[part], part + 1 == parts) / speed;
+    auto again = recomputes(prices, replica, part);
+    host.whole += prices.cost.seconds(replica.blocks[part], again) / speed;
     host.forward += prices.cost.forward_seconds(replica.blocks[part]) / speed;
     if (part == 0) continue;
     auto transfer = prices.cost.transfer_seconds(replica.blocks[part].begin);
@@ -196,7 +225,8 @@ layout candidate::shape() const {
     auto& one = made.replicas.emplace_back();
     one.micro_batches = replica.micro_batches;
     for (stage_index s = 0; s < replica.stages(); ++s)
-      one.stages.push_back({replica.workers[s].node, block_runs(replica.chunks_of(s))});
+      one.stages.push_back({replica.workers[s].node, block_runs(replica.chunks_of(s)),
+                            !replica.recompute.empty() && replica.recompute[s]});
   }
   return made;
 }
@@ -209,7 +239,7 @@ std::optional<candidate> build(const price_list& prices, std::vector<std::vector
     replica.workers = std::move(workers);
     double speed = 0;
     for (auto& w : replica.workers) speed += w.speed;
-    replica.slowest_s = prices.cost.seconds(prices.cost.all_blocks(), true) / speed;
+    replica.slowest_s = prices.cost.seconds(prices.cost.all_blocks(), false) / speed;
     replica.blocks = {prices.cost.all_blocks()};
   }
   if (std::ranges::any_of(c.chains, has_limits) && !share_micro_batches(prices, c))
@@ -219,9 +249,8 @@ std::optional<candidate> build(const price_list& prices, std::vector<std::vector
       auto& replica = c.chains[r];
       if (r > 0 && alike(replica, c.chains[r - 1])) {
         replica.blocks = c.chains[r - 1].blocks;
-      } else if (auto blocks = cut(prices, replica)) {
-        replica.blocks = std::move(*blocks);
-      } else {
+        replica.recompute = c.chains[r - 1].recompute;
+      } else if (!cut(prices, replica)) {
         return std::nullopt;
       }
       set_pace(prices, replica);
@@ -235,7 +264,7 @@ std::optional<candidate> build(const price_list& prices, std::vector<std::vector
 double least_seconds(const price_list& prices, const std::vector<chain_size>& chains) {
   // Replicas that end together after T take sum((T / slowest) - depth + 1) micro-batches, and the
   // slowest stage is at least an even share of the blocks.
-  auto blocks_s = prices.cost.seconds(prices.cost.all_blocks(), true);
+  auto blocks_s = prices.cost.seconds(prices.cost.all_blocks(), false);
   double turns = prices.tree.micro_batches, turns_per_s = 0;
   bool whole = false;
   for (auto [stages, speed] : chains) {
@@ -254,23 +283,47 @@ void reprice(const price_list& prices, candidate& c) {
   set_step(prices, c);
 }
 
+bool recomputes(const price_list& prices, const chain& replica, std::size_t part) {
+  auto rule = prices.job.training.recompute;
+  if (part + 1 == replica.blocks.size() || rule == recompute_rule::never) return false;
+  return rule == recompute_rule::always ||
+         (!replica.recompute.empty() && replica.recompute[part % replica.stages()]);
+}
+
+void choose_recompute(const price_list& prices, chain& replica) {
+  replica.recompute.clear();
+  if (prices.job.training.recompute != recompute_rule::as_needed || !has_limits(replica)) return;
+  auto plain = needed_bytes(prices, replica);
+  for (stage_index s = 0; s < replica.stages(); ++s)
+    replica.recompute.push_back(s < replica.blocks.size() - 1 &&
+                                plain[s] > replica.workers[s].memory_bytes);
+}
+
+std::uint64_t needed_bytes(const price_list& prices, const chain& replica, stage_index s,
+                           std::uint32_t stash_count) {
+  auto slots = accumulate(prices.tree, replica.micro_batches).slot_count;
+  return prices.cost.needed_bytes(replica.chunks_of(s), stash_count, slots,
+                                  recomputes(prices, replica, s));
+}
+
 std::vector<std::uint64_t> needed_bytes(const price_list& prices, const chain& replica) {
   auto use = memory_of(prices, replica);
   std::vector<std::uint64_t> bytes;
   for (stage_index s = 0; s < replica.stages(); ++s)
-    bytes.push_back(prices.cost.needed_bytes(replica.chunks_of(s), use.stash_counts[s],
-                                             use.slot_count, s + 1 == replica.stages()));
+    bytes.push_back(needed_bytes(prices, replica, s, use.stash_counts[s]));
   return bytes;
 }
 
-bool fits(const price_list& prices, const candidate& c) {
-  for (auto& replica : c.chains) {
-    if (!has_limits(replica)) continue;
-    auto needed = needed_bytes(prices, replica);
-    for (stage_index s = 0; s < needed.size(); ++s)
-      if (needed[s] > replica.workers[s].memory_bytes) return false;
-  }
+bool fits(const price_list& prices, const chain& replica) {
+  if (!has_limits(replica)) return true;
+  auto needed = needed_bytes(prices, replica);
+  for (stage_index s = 0; s < needed.size(); ++s)
+    if (needed[s] > replica.workers[s].memory_bytes) return false;
   return true;
+}
+
+bool fits(const price_list& prices, const candidate& c) {
+  return std::ranges::all_of(c.chains, [&](auto& replica) { return fits(prices, replica); });
 }
 
 }  // namespace shoal::core::planning

@@ -22,6 +22,8 @@ struct worker {
 struct chain {
   std::vector<worker> workers;      ///< by stage
   std::vector<index_range> blocks;  ///< by part of the chain
+  /// By stage, where the job leaves that to the planner; else empty. See `recomputes`.
+  std::vector<bool> recompute;
   index_range micro_batches;
   double slowest_s = 0;  ///< the longest stage, or the link when that is slower, a micro-batch
   double fill_s = 0;     ///< the way through all links and back
@@ -73,13 +75,24 @@ double least_seconds(const price_list& prices, const std::vector<chain_size>& ch
 /// Sets slowest_s, fill_s and the prices of the whole from the rest.
 void reprice(const price_list& prices, candidate& c);
 
+/// Whether a part of the chain runs forward again before it goes backward.
+bool recomputes(const price_list& prices, const chain& replica, std::size_t part);
+
+/// Where the job leaves it to the planner, lets those stages recompute that do not fit otherwise.
+void choose_recompute(const price_list& prices, chain& replica);
+
 /// How many chunks the job's order gives the stages of a chain of so many: 1 unless interleaved.
 std::uint32_t chunks_of(const price_list& prices, stage_index stages);
 
 /// Bytes that each stage of the chain needs.
 std::vector<std::uint64_t> needed_bytes(const price_list& prices, const chain& replica);
 
+/// What stage `s` needs with so many passes of its chunks in flight.
+std::uint64_t needed_bytes(const price_list& prices, const chain& replica, stage_index s,
+                           std::uint32_t stash_count);
+
 /// Whether every stage fits into its node.
+bool fits(const price_list& prices, const chain& replica);
 bool fits(const price_list& prices, const candidate& c);
 
 }  // namespace shoal::core::planning

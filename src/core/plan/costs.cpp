@@ -51,9 +51,8 @@ std::uint64_t stage_bytes(const plan_profile& profile, const block_runs& blocks,
 
 namespace planning {
 
-costs::costs(const plan_profile& profile, const job_options& job)
-  : recompute_(job.training.recompute),
-    bytes_per_s_(profile.link_bytes_per_s),
+costs::costs(const plan_profile& profile)
+  : bytes_per_s_(profile.link_bytes_per_s),
     latency_s_(std::chrono::duration<double>(profile.link_latency).count()),
     seconds_{0},
     forward_seconds_{0},
@@ -97,7 +96,7 @@ std::uint64_t costs::held_bytes(index_range blocks) const {
 }
 
 std::uint64_t costs::needed_bytes(std::span<const index_range> chunks, std::uint32_t stash_count,
-                                  std::uint32_t slot_count, bool is_last) const {
+                                  std::uint32_t slot_count, bool recompute) const {
   stage_sums sums{.chunks = chunks.size()};
   for (auto blocks : chunks) {
     sums.parameter_bytes += parameter_bytes_[blocks.end] - parameter_bytes_[blocks.begin];
@@ -105,7 +104,7 @@ std::uint64_t costs::needed_bytes(std::span<const index_range> chunks, std::uint
     sums.stash_bytes += stash_bytes_[blocks.end] - stash_bytes_[blocks.begin];
     sums.boundary_bytes += boundary_bytes_[blocks.begin];
   }
-  return bytes_of(sums, stash_count, slot_count, recompute_ && !(is_last && chunks.size() == 1));
+  return bytes_of(sums, stash_count, slot_count, recompute);
 }
 
 }  // namespace planning

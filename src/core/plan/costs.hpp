@@ -13,15 +13,15 @@ namespace shoal::core::planning {
 /// Times in seconds, of one micro-batch, on a node of speed 1.
 class costs {
 public:
-  costs(const plan_profile& profile, const job_options& job);
+  explicit costs(const plan_profile& profile);
 
   std::uint32_t block_count() const { return static_cast<std::uint32_t>(boundary_bytes_.size()); }
   index_range all_blocks() const { return {0, block_count()}; }
 
-  /// Forward and backward of a stage; the last one of a chain never recomputes.
-  double seconds(index_range blocks, bool is_last) const {
+  /// Forward and backward of a stage, and forward again where it recomputes.
+  double seconds(index_range blocks, bool recompute) const {
     auto time = seconds_[blocks.end] - seconds_[blocks.begin];
-    return recompute_ && !is_last ? time + forward_seconds(blocks) : time;
+    return recompute ? time + forward_seconds(blocks) : time;
   }
   /// The forward pass alone.
   double forward_seconds(index_range blocks) const {
@@ -49,14 +49,13 @@ public:
   std::uint64_t held_bytes(index_range blocks) const;
   /// As `stage_bytes`, of a stage with those chunks.
   std::uint64_t needed_bytes(std::span<const index_range> chunks, std::uint32_t stash_count,
-                             std::uint32_t slot_count, bool is_last) const;
+                             std::uint32_t slot_count, bool recompute) const;
   std::uint64_t needed_bytes(index_range blocks, std::uint32_t stash_count,
-                             std::uint32_t slot_count, bool is_last) const {
-    return needed_bytes({&blocks, 1}, stash_count, slot_count, is_last);
+                             std::uint32_t slot_count, bool recompute) const {
+    return needed_bytes({&blocks, 1}, stash_count, slot_count, recompute);
   }
 
 private:
-  bool recompute_;
   double bytes_per_s_;  // 0 is unlimited
   double latency_s_;
   // Sums over blocks before the index; one longer than there are blocks.

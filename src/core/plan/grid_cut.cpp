@@ -11,12 +11,6 @@ namespace shoal::core::planning {
 
 namespace {
 
-job_options job_with(bool recompute) {
-  job_options job;
-  job.training.recompute = recompute;
-  return job;
-}
-
 std::vector<grid_block> weights(const plan_profile& profile, bool recompute) {
   std::vector<grid_block> blocks;
   for (auto& b : profile.blocks) {
@@ -35,15 +29,14 @@ sized_model::sized_model(const grid_request& request, const sized_profile& profi
     profile_(profile),
     tree_{request.samples / profile.micro_batch_size,
           std::max(1u, request.samples / profile.micro_batch_size / 8)},
-    plain_(profile.profile, job_with(false)),
-    again_(profile.profile, job_with(true)),
+    cost_(profile.profile),
     plain_parts_(weights(profile.profile, false)),
     again_parts_(weights(profile.profile, true)) {
   transfer_min_s_ = std::numeric_limits<double>::infinity();
-  for (block_index b = 1; b < plain_.block_count(); ++b)
-    transfer_min_s_ = std::min(transfer_min_s_, plain_.transfer_seconds(b));
-  if (plain_.block_count() == 1) transfer_min_s_ = 0;
-  hop_min_s_ = transfer_min_s_ + plain_.latency_seconds();
+  for (block_index b = 1; b < cost_.block_count(); ++b)
+    transfer_min_s_ = std::min(transfer_min_s_, cost_.transfer_seconds(b));
+  if (cost_.block_count() == 1) transfer_min_s_ = 0;
+  hop_min_s_ = transfer_min_s_ + cost_.latency_seconds();
 }
 
 std::optional<pipeline_shape> sized_model::shape(std::uint32_t depth, std::uint32_t chunks,
@@ -53,7 +46,7 @@ std::optional<pipeline_shape> sized_model::shape(std::uint32_t depth, std::uint3
   pipeline_shape shape{.depth = depth, .chunks = chunks};
   // A node is at least as slow as its slowest chunk, and at least as an even share. The last stage
   // does not recompute: at least what is left when it takes all it may.
-  shape.sum_s = plain_.seconds(plain_.all_blocks(), true);
+  shape.sum_s = cost_.seconds(cost_.all_blocks(), false);
   shape.slowest_s = std::max(static_cast<double>(*slowest) * 1e-9, shape.sum_s / depth);
   shape.hop_s = depth > 1 ? hop_min_s_ : 0;
   shape.transfer_s = depth > 1 ? transfer_min_s_ : 0;
@@ -61,7 +54,7 @@ std::optional<pipeline_shape> sized_model::shape(std::uint32_t depth, std::uint3
 }
 
 double sized_model::stage_seconds(const grid_plan& plan, std::size_t s) const {
-  return cost(plan.recompute[s]).seconds(plan.cuts[s], s + 1 == plan.cuts.size());
+  return cost_.seconds(plan.cuts[s], plan.recompute[s]);
 }
 
 pipeline_shape sized_model::shape_of(const grid_plan& plan) const {
@@ -72,10 +65,9 @@ pipeline_shape sized_model::shape_of(const grid_plan& plan) const {
     nodes[s % plan.depth] += time;
     shape.sum_s += time;
     if (s == 0 || plan.depth == 1) continue;
-    auto transfer = plain_.transfer_seconds(plan.cuts[s].begin);
+    auto transfer = cost_.transfer_seconds(plan.cuts[s].begin);
     shape.transfer_s = std::max(shape.transfer_s, transfer);
-    shape.hop_s +=
-      (transfer + plain_.latency_seconds()) / static_cast<double>(plan.cuts.size() - 1);
+    shape.hop_s += (transfer + cost_.latency_seconds()) / static_cast<double>(plan.cuts.size() - 1);
   }
   shape.slowest_s = *std::max_element(nodes.begin(), nodes.end());
   return shape;
@@ -91,8 +83,7 @@ std::vector<std::uint64_t> sized_model::needed(const grid_plan& plan) const {
   auto slots = accumulate(tree_, {0, plan.micro_batches}).slot_count;
   std::vector<std::uint64_t> bytes(plan.depth, 0);
   for (std::size_t s = 0; s < plan.cuts.size(); ++s) {
-    auto here = cost(plan.recompute[s])
-                  .needed_bytes(plan.cuts[s], plan.in_flight[s], slots, s + 1 == plan.cuts.size());
+    auto here = cost_.needed_bytes(plan.cuts[s], plan.in_flight[s], slots, plan.recompute[s]);
     // What a process takes beside its stages counts once.
     bytes[s % plan.depth] += s < plan.depth ? here : here - process_reserve_bytes;
   }
@@ -123,13 +114,12 @@ bool sized_model::cut_with_care(grid_plan& plan) const {
   // Nodes with several chunks are not cut by memory: their chunks would have to be cut together.
   if (plan.chunks > 1) return false;
   auto slots = accumulate(tree_, {0, plan.micro_batches}).slot_count;
-  auto& prices = cost(plan.recompute[0]);
-  auto cut = cut_blocks(plain_.block_count(), plan.depth, [&](stage_index s, index_range blocks) {
-    bool is_last = s + 1 == plan.depth;
-    if (prices.needed_bytes(blocks, plan.in_flight[s], slots, is_last) > limit())
+  auto cut = cut_blocks(cost_.block_count(), plan.depth, [&](stage_index s, index_range blocks) {
+    bool again = plan.recompute[0] && s + 1 < plan.depth;
+    if (cost_.needed_bytes(blocks, plan.in_flight[s], slots, again) > limit())
       return std::numeric_limits<double>::infinity();
-    auto input = s > 0 ? prices.transfer_seconds(blocks.begin) : 0;
-    return std::max(prices.seconds(blocks, is_last), input);
+    auto input = s > 0 ? cost_.transfer_seconds(blocks.begin) : 0;
+    return std::max(cost_.seconds(blocks, again), input);
   });
   if (cut) plan.cuts = *std::move(cut);
   return cut.has_value();
@@ -141,7 +131,7 @@ void sized_model::spare_recompute(grid_plan& plan) const {
   if (plan.chunks > 1) return;
   for (std::size_t s = 0; s + 1 < plan.cuts.size(); ++s)
     if (plan.recompute[s] &&
-        plain_.needed_bytes(plan.cuts[s], plan.in_flight[s], slots, false) <= limit())
+        cost_.needed_bytes(plan.cuts[s], plan.in_flight[s], slots, false) <= limit())
       plan.recompute[s] = false;
 }
 
@@ -172,7 +162,7 @@ std::vector<grid_plan> sized_model::make(grid_plan plan, cut_effort effort, shor
   constexpr double slow_link = 0.5;  // of the slowest stage: then borders matter
   if (effort == cut_effort::quick || (does_fit && shape.transfer_s < slow_link * shape.slowest_s))
     return made;
-  careful += std::size_t{plain_.block_count()} * plain_.block_count() * stages;
+  careful += std::size_t{cost_.block_count()} * cost_.block_count() * stages;
   if (cut_with_care(other) && finish(other)) made.push_back(std::move(other));
   return made;
 }
@@ -190,10 +180,10 @@ bool sized_model::reprice(grid_plan& plan) const {
   auto shape = shape_of(plan);
   plan.span_s = span_seconds(shape, plan.schedule, plan.micro_batches);
   plan.bubble = 1 - plan.micro_batches * shape.slowest_s / plan.span_s;
-  plan.exchange_s = plain_.exchange_seconds(plan.cuts[0], plan.replicas, 1);
+  plan.exchange_s = cost_.exchange_seconds(plan.cuts[0], plan.replicas, 1);
   plan.stage_bytes_max = 0;
   for (auto bytes : needed(plan)) plan.stage_bytes_max = std::max(plan.stage_bytes_max, bytes);
-  set_score(request_, plain_, plan);
+  set_score(request_, cost_, plan);
   return true;
 }
 

@@ -23,7 +23,7 @@ public:
 
   const sized_profile& profile() const { return profile_; }
   std::uint32_t micro_batches() const { return tree_.micro_batches; }
-  const costs& cost(bool recompute) const { return recompute ? again_ : plain_; }
+  const costs& cost() const { return cost_; }
 
   /// Shape of the best cut for the bottleneck, without making it: never slower than any cut.
   /// Nothing when there are too few blocks.
@@ -62,7 +62,7 @@ private:
   const grid_request& request_;
   const sized_profile& profile_;
   reduction_tree tree_;
-  costs plain_, again_;
+  costs cost_;
   grid_partitioner plain_parts_, again_parts_;
   double hop_min_s_ = 0, transfer_min_s_ = 0;
 };

@@ -112,7 +112,7 @@ private:
       if (m == 0 || request_.samples < m || request_.samples % m != 0) continue;
       models_.emplace_back(request_, profile);
       auto& model = models_.back();
-      auto deepest = std::min(request_.nodes, model.cost(false).block_count());
+      auto deepest = std::min(request_.nodes, model.cost().block_count());
       for (auto depth = std::max(1u, request_.depth); depth <= deepest; ++depth) {
         for (bool recompute : {false, true}) {
           // Without a limit, and on the last stage, recomputing brings nothing.
@@ -186,7 +186,7 @@ private:
   /// Gradients of the first block alone: stage 0 has more.
   static double exchange_least(const sized_model& model, std::uint32_t depth,
                                std::uint32_t replicas) {
-    auto& cost = model.cost(false);
+    auto& cost = model.cost();
     auto blocks = depth == 1 ? cost.all_blocks() : index_range{0, 1};
     return cost.exchange_seconds(blocks, replicas, 1);
   }
@@ -219,7 +219,7 @@ private:
     g.plan.span_s = request_.simulate(g.model->profile(), g.plan);
     auto shape = g.model->shape_of(g.plan);
     g.plan.bubble = 1 - g.plan.micro_batches * shape.slowest_s / g.plan.span_s;
-    set_score(request_, g.model->cost(false), g.plan);
+    set_score(request_, g.model->cost(), g.plan);
   }
 
   static std::uint64_t actions_of(const grid_plan& plan) {

@@ -91,19 +91,14 @@ void recut(const price_list& prices, chain& replica, const holdings& now, double
   auto better = recut_blocks(
     prices.cost.block_count(), stage_count, seconds_each,
     [&](stage_index s, index_range blocks) {
-      return prices.cost.seconds(blocks, s + 1 == stage_count) / replica.workers[s].speed;
+      return prices.cost.seconds(blocks, recomputes(prices, replica, s)) / replica.workers[s].speed;
     },
     [&](stage_index s, index_range blocks) {
       return kept_bytes(prices.cost, now, replica.workers[s].node, {&blocks, 1});
     });
   if (!better) return;
   auto before = std::exchange(replica.blocks, std::move(*better));
-  auto needed = needed_bytes(prices, replica);
-  for (stage_index s = 0; s < stage_count; ++s)
-    if (needed[s] > replica.workers[s].memory_bytes) {
-      replica.blocks = std::move(before);
-      return;
-    }
+  if (!fits(prices, replica)) replica.blocks = std::move(before);
 }
 
 }  // namespace

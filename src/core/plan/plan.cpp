@@ -63,7 +63,7 @@ struct spare_list {
 
 /// What the smallest stage of `b` alone needs.
 std::uint64_t least_bytes(const costs& cost, block_index b) {
-  return cost.needed_bytes(index_range{b, b + 1}, 1, 1, false);
+  return cost.needed_bytes(index_range{b, b + 1}, 1, 1, true);
 }
 
 /// Takes out nodes that cannot hold any block. `errc::no_memory` when some block fits nowhere.
@@ -97,18 +97,21 @@ result<void> drop_hopeless(const plan_profile& profile, const costs& cost,
 error does_not_fit(const price_list& prices, const std::vector<worker>& workers) {
   auto& cost = prices.cost;
   auto slots = accumulate(prices.tree, {0, prices.tree.micro_batches}).slot_count;
-  std::uint64_t need = cost.needed_bytes(cost.all_blocks(), 1, slots, true), have = 0;
+  std::uint64_t need = cost.needed_bytes(cost.all_blocks(), 1, slots, false), have = 0;
   for (auto& w : workers) have += w.memory_bytes;
   auto text = "the model does not fit on " + count_of(workers.size(), "node") +
               ": on one node it needs " + text_of_bytes(need) + ", together they may use " +
               text_of_bytes(have) +
               (need > have ? ", " + text_of_bytes(need - have) + " too little"
                            : ", but no cut between blocks suits them");
+  std::string hint;
+  if (prices.job.training.recompute == recompute_rule::never)
+    hint = "; training.recompute = \"auto\" may help";
   auto depth = prices.job.parallelism.depth;
   if (depth != 0 && depth <= workers.size())
     return {errc::no_memory, text + "; parallelism.depth = " + std::to_string(depth) +
-                               " keeps it from being cut finer: raise it, or set 0"};
-  return {errc::too_few_nodes, text + "; more nodes or a larger nodes.memory would help"};
+                               " keeps it from being cut finer: raise it, or set 0" + hint};
+  return {errc::too_few_nodes, text + "; more nodes or a larger nodes.memory would help" + hint};
 }
 
 /// `present` as a candidate, when its nodes are here and it still is what the job asks for.
@@ -131,6 +134,7 @@ std::optional<candidate> as_candidate(const price_list& prices, const layout& pr
     if (replica.chunk_count() != chunks_of(prices, one.stages())) return std::nullopt;
     for (std::uint32_t c = 0; c < replica.chunk_count(); ++c)
       for (auto& s : replica.stages) one.blocks.push_back(s.blocks.chunks()[c]);
+    choose_recompute(prices, one);
   }
   std::size_t depth = std::min(prices.job.parallelism.depth, prices.cost.block_count());
   if (depth != 0 && deepest != std::min(depth, workers.size())) return std::nullopt;
@@ -214,7 +218,9 @@ std::string others_of(const candidate& chosen, const search& found) {
 std::string reason_for(const candidate& chosen, const search& found, const layout& present) {
   std::vector<std::uint32_t> depths, shares;
   double slowest_s = 0;
+  std::ptrdiff_t again = 0;
   for (auto& replica : chosen.chains) {
+    again += std::ranges::count(replica.recompute, true);
     depths.push_back(static_cast<std::uint32_t>(replica.workers.size()));
     shares.push_back(replica.micro_batches.size());
     slowest_s = std::max(slowest_s, replica.slowest_s);
@@ -225,6 +231,8 @@ std::string reason_for(const candidate& chosen, const search& found, const layou
               " micro-batches: " + text_of_time(chosen.step_s) + " a step, " +
               text_of_time(slowest_s) + " a micro-batch in the slowest stage, " +
               text_of_time(chosen.exchange_s) + " to exchange gradients";
+  if (again > 0)
+    text += ", " + count_of(static_cast<std::size_t>(again), "stage") + " recomputing to fit";
   if (chosen.redo_s > 0)
     text += ", " + text_of_time(chosen.redo_s) +
             " to redo what losses undo, as each block has one holder";
@@ -251,10 +259,13 @@ result<plan_result> plan_in_order(const plan_profile& profile, const std::vector
     return {errc::too_few_nodes, count_of(nodes.size(), "node") +
                                    " here, parallelism.nodes_min asks for " +
                                    std::to_string(nodes_min) + "; waiting for more"};
-  TRY([[maybe_unused]] auto known,
-      stash_peak_of({.name = job.parallelism.schedule, .recompute = job.training.recompute}, 0));
+  bool always = job.training.recompute == recompute_rule::always;
+  TRY([[maybe_unused]] auto known, stash_peak_of({.name = job.parallelism.schedule,
+                                                  .stage_count = 2,
+                                                  .recompute = std::vector<bool>(2, always)},
+                                                 0));
 
-  costs cost(profile, job);
+  costs cost(profile);
   price_list prices{cost, job, {job.training.micro_batches, reduction_leaf(job.training)}};
   spare_list spares;
   auto workers = classify(nodes, present);
@@ -288,7 +299,7 @@ result<plan_result> plan_any_order(const plan_profile& profile, const std::vecto
   std::optional<result<plan_result>> best;
   std::string others;
   for (auto order : stage_orders) {
-    if (order == stage_order::varuna && !job.training.recompute) continue;
+    if (order == stage_order::varuna && job.training.recompute != recompute_rule::always) continue;
     if (order == stage_order::interleaved && job.parallelism.chunks == 1) continue;
     auto named = job;
     named.parallelism.schedule = to_string(order);
@@ -317,7 +328,11 @@ result<plan_result> plan(const plan_profile& profile, const std::vector<plan_nod
   // Whatever runs it, blocks stay where they are.
   auto held = present;
   held.order = stage_order::as_job;
-  for (auto& replica : held.replicas) replica.ahead.clear();
+  for (auto& replica : held.replicas) {
+    replica.ahead.clear();
+    for (auto& s : replica.stages)
+      s.recompute &= job.training.recompute == recompute_rule::as_needed;
+  }
   return job.parallelism.schedule == "auto" ? plan_any_order(profile, nodes, held, job)
                                             : plan_in_order(profile, nodes, held, job, false);
 }

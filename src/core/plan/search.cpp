@@ -150,13 +150,14 @@ struct node_orders {
 depth_list depths_of_equals(const price_list& prices, const std::vector<worker>& workers) {
   if (workers.front().speed != workers.back().speed) return {};
   auto& cost = prices.cost;
+  bool always = prices.job.training.recompute == recompute_rule::always;
   std::vector<grid_block> blocks;
   auto whole_ns = [](double seconds) {
     return static_cast<std::uint64_t>(std::llround(seconds * 1e9));
   };
   for (block_index b = 0; b < cost.block_count(); ++b) {
-    auto last = whole_ns(cost.seconds({b, b + 1}, true));
-    blocks.push_back({std::max(last, whole_ns(cost.seconds({b, b + 1}, false))), last});
+    auto last = whole_ns(cost.seconds({b, b + 1}, false));
+    blocks.push_back({std::max(last, whole_ns(cost.seconds({b, b + 1}, always))), last});
   }
   grid_partitioner parts(blocks);
   auto deepest = std::min<std::size_t>(workers.size(), cost.block_count());

@@ -22,6 +22,10 @@ error unknown(std::string_view name) {
                           nearest_name(name, names) + "\"? Schedules are " + all + "."};
 }
 
+bool does_recompute(const schedule_options& options, stage_index stage) {
+  return !options.recompute.empty() && options.recompute[stage];
+}
+
 result<stage_order> order_of(const schedule_options& options) {
   auto order = stage_order_of(options.name);
   if (order == stage_order::as_job) return unknown(options.name);
@@ -29,10 +33,12 @@ result<stage_order> order_of(const schedule_options& options) {
     return {errc::config, "schedule \"" + std::string(options.name) +
                             "\" runs 1 chunk a stage, not " + std::to_string(options.chunks) +
                             "; \"interleaved-1f1b\" is for several."};
-  if (order == stage_order::varuna && !options.recompute)
-    return {errc::config,
-            "schedule \"varuna\" is an order of forward, recompute and backward passes; it needs "
-            "recompute = true."};
+  auto last = options.stage_count - 1;
+  for (stage_index s = 0; order == stage_order::varuna && s < last; ++s)
+    if (!does_recompute(options, s))
+      return {errc::config,
+              "schedule \"varuna\" is an order of forward, recompute and backward passes; it needs "
+              "recompute = true."};
   return order;
 }
 
@@ -72,10 +78,11 @@ action_kind kind_of(operation what) {
 
 result<pipeline_plan> plan_of(const schedule_options& options) {
   TRY(auto order, order_of(options));
-  plan_options wanted{.name = std::string(options.name),
-                      .ranks = options.stage_count,
-                      .micro_batches = options.micro_batches.size(),
-                      .recompute = options.recompute};
+  plan_options wanted{
+    .name = std::string(options.name),
+    .ranks = options.stage_count,
+    .micro_batches = options.micro_batches.size(),
+    .recompute = std::ranges::find(options.recompute, true) != options.recompute.end()};
   if (order == stage_order::searched) {
     wanted.name = "1f1b";
     wanted.warm_up = options.ahead;
@@ -91,7 +98,11 @@ result<pipeline_plan> plan_of(const schedule_options& options) {
       wanted.group = group_of(options.stage_count, wanted.micro_batches);
     }
   }
-  return make_plan(wanted);
+  TRY(auto plan, make_plan(wanted));
+  for (stage_index s = 0; s < options.stage_count; ++s)
+    if (!does_recompute(options, s))
+      std::erase_if(plan.ranks[s], [](auto& c) { return c.what == operation::recompute; });
+  return plan;
 }
 
 result<schedule> generate(const schedule_options& options) {
@@ -99,6 +110,7 @@ result<schedule> generate(const schedule_options& options) {
   SHOAL_ASSERT(options.micro_batches.begin <= options.micro_batches.end);
   SHOAL_ASSERT(options.validation_micro_batches.begin <= options.validation_micro_batches.end);
   SHOAL_ASSERT(options.ahead.empty() || options.ahead.size() == options.stage_count);
+  SHOAL_ASSERT(options.recompute.empty() || options.recompute.size() == options.stage_count);
   TRY(auto order, order_of(options));
   schedule made;
   made.stages.resize(options.stage_count);
@@ -157,13 +169,20 @@ std::string_view schedule_of(const layout& shape, const job_options& job) {
   return job.parallelism.schedule == "auto" ? "1f1b" : std::string_view(job.parallelism.schedule);
 }
 
+bool recomputes(const stage& s, const job_options& job) {
+  auto rule = job.training.recompute;
+  return rule == recompute_rule::always || (rule == recompute_rule::as_needed && s.recompute);
+}
+
 schedule_options schedule_options_of(const layout& shape, replica_index index,
                                      const job_options& job) {
   auto& chain = shape.replicas[index];
+  std::vector<bool> again;
+  for (auto& s : chain.stages) again.push_back(recomputes(s, job));
   return {.name = schedule_of(shape, job),
           .stage_count = static_cast<stage_index>(chain.stages.size()),
           .micro_batches = chain.micro_batches,
-          .recompute = job.training.recompute,
+          .recompute = std::move(again),
           .chunks = chain.chunk_count(),
           .ahead = chain.ahead};
 }

@@ -64,10 +64,11 @@ struct schedule_options {
   stage_index stage_count = 1;             ///< p
   index_range micro_batches{};             ///< of the replica; empty in the closing round
   index_range validation_micro_batches{};  ///< empty when none is due
-  bool recompute = false;                  ///< R before B but on the last part of the chain
-  std::uint32_t chunks = 1;                ///< a stage; more than one with "interleaved-1f1b" alone
-  std::vector<std::uint32_t> ahead;        ///< one a stage, as `replica::ahead`; empty: as "1f1b",
-                                           ///< or no limit
+  /// R before B but on the last part of the chain; one a stage, or empty: none.
+  std::vector<bool> recompute;
+  std::uint32_t chunks = 1;          ///< a stage; more than one with "interleaved-1f1b" alone
+  std::vector<std::uint32_t> ahead;  ///< one a stage, as `replica::ahead`; empty: as "1f1b",
+                                     ///< or no limit
 };
 
 /// Generates a schedule. `errc::config` for an unknown name, with the nearest one, and for what
@@ -87,6 +88,10 @@ std::string text_of(const std::vector<stage_action>& stage);
 /// The schedule's name that a view runs by: its own, or `parallelism.schedule`. "auto", which only
 /// the planner resolves, is "1f1b" until it has.
 std::string_view schedule_of(const layout& shape, const job_options& job);
+
+/// Whether the stage keeps only the inputs of its parts of the chain, and runs them forward again
+/// before they go backward; the last part never does.
+bool recomputes(const stage& s, const job_options& job);
 
 /// What `generate` needs for replica `index` of the view, but for the round's micro-batches.
 schedule_options schedule_options_of(const layout& shape, replica_index index,

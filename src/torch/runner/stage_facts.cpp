@@ -31,7 +31,7 @@ stage_facts::stage_facts(const core::job_options& job, const chain& model, view_
     part.blocks = run;
     part.outputs = model[run.end - 1]->outputs(size);
     if (run.end != block_count_) part.next = holder(at_.replica, run.end);
-    part.recomputes = job.training.recompute && !part.last();
+    part.recomputes = core::recomputes(mine(), job) && !part.last();
     if (run.begin == 0) continue;
     part.inputs = model[run.begin - 1]->outputs(size);
     part.previous = holder(at_.replica, run.begin - 1);

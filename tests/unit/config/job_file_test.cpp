@@ -85,7 +85,7 @@ count = 2
   CHECK(job.model.custom.at("scale") == "0.5");
   CHECK(job.model.custom.at("title") == "a \"b\"");
   CHECK(job.training.on_not_finite == core::not_finite_policy::skip);
-  CHECK(job.training.recompute);
+  CHECK(job.training.recompute == core::recompute_rule::always);
   CHECK(job.optimizer.lr == 3e-3);
   CHECK(job.optimizer.weight_decay == 1.0);
   CHECK(job.nodes.memory.value == 2ull << 30);
@@ -132,7 +132,8 @@ TEST_CASE("a wrong type or range names the key and what is allowed", "[config]")
         std::string::npos);
   CHECK(wrong(least + "[emulate]\nrate = \"fast\"\n").find("100Mbit/s") != std::string::npos);
   CHECK(wrong(least + "[nodes]\nmemory = -1\n").find("2GiB") != std::string::npos);
-  CHECK(wrong(least + "[training]\nrecompute = 1\n").find("true or false") != std::string::npos);
+  CHECK(wrong(least + "[training]\nrecompute = 1\n").find("true, false or \"auto\", got 1") !=
+        std::string::npos);
   CHECK(wrong(least + "[training]\nsteps = [1]\n").find("got an array") != std::string::npos);
   CHECK(wrong("data = 3\n") == "job.toml:1:1: there is no key 'data'; --print-config shows all");
   CHECK(wrong(least + "[model.custom]\nlist = [1, 2]\n").find("got an array") != std::string::npos);
@@ -291,6 +292,19 @@ TEST_CASE("what --print-config shows can be kept as a job file", "[config]") {
   CHECK(shown.find("# command line; optimizer steps") != std::string::npos);
   CHECK(shown.find("# default; ") != std::string::npos);
   CHECK(canonical_text(good(shown)) == canonical_text(first->job));
+}
+
+TEST_CASE("recompute is a truth or the planner's, in a file and on a command line", "[config]") {
+  using core::recompute_rule;
+  for (auto [text, rule] :
+       {std::pair{"true", recompute_rule::always}, std::pair{"false", recompute_rule::never},
+        std::pair{"\"auto\"", recompute_rule::as_needed}}) {
+    auto job = good(least + "[training]\nrecompute = " + text + "\n");
+    CHECK(job.training.recompute == rule);
+    CHECK(good(canonical_text(job)).training.recompute == rule);
+    CHECK(good(least, {std::string("training.recompute=") + text}).training.recompute == rule);
+  }
+  CHECK(good(least, {"training.recompute=auto"}).training.recompute == recompute_rule::as_needed);
 }
 
 TEST_CASE("only keys that decide the bits are in the text of a checkpoint", "[config]") {

@@ -17,7 +17,7 @@ core::ledger_state sample() {
   state.next_node = {6};
   state.highest = {12};
   state.running = {11};
-  state.shape.replicas = {{{{{1}, {0, 4}}, {{2}, {4, 8}}}, {0, 10}}, {{{{5}, {0, 8}}}, {10, 16}}};
+  state.shape.replicas = {{{{{1}, {0, 4}, true}, {{2}, {4, 8}}}, {0, 10}}, {{{{5}, {0, 8}}}, {10, 16}}};
   state.members = {{{{1}, {1}}, {"127.0.0.1", 4001, 65535}, 1234},
                    {{{2}, {2}}, {"::1", 4002, 0}, 0},
                    {{{5}, {1}}, {"10.0.0.7", 4003, 4004}, ~0ull}};
@@ -70,6 +70,8 @@ TEST_CASE("a ledger's text that we could not have written is refused", "[storage
        x["shape"][0]["stages"][1]["blocks"][0] = {4, 8, 9};
      }),
      "pair"},
+    {"recompute as a number", changed([](json& x) { x["shape"][0]["stages"][0]["recompute"] = 1; }),
+     "recompute"},
     {"ahead as text", changed([](json& x) { x["shape"][0]["ahead"] = {"1"}; }), "ahead"},
     {"ahead of one stage of two", changed([](json& x) { x["shape"][0]["ahead"] = {1}; }),
      "run ahead"},

@@ -1,3 +1,4 @@
+#include "core/schedule/schedule.hpp"
 #include "unit/core/plan/workplace.hpp"
 
 #include <limits>
@@ -70,9 +71,52 @@ TEST_CASE("memory decides how deep the model must be cut", "[core][plan]") {
     CHECK(small.made().spares.empty());
     small.job.parallelism.schedule = "gpipe";
     CHECK(small.failed().code == errc::too_few_nodes);
-    small.job.training.recompute = true;
+    small.job.training.recompute = recompute_rule::always;
     // Not even then: the last stage keeps all it has.
     CHECK(small.failed().code == errc::too_few_nodes);
+  }
+}
+
+TEST_CASE("where the job leaves it open, stages recompute that would not fit", "[core][plan]") {
+  workplace tight;
+  for (auto& b : tight.profile.blocks) b.stash_bytes = 100 * mebibyte;
+  tight.job.parallelism.depth = 2;
+  // Four blocks and one pass, with room to spare: the last stage fits, the first holds two passes.
+  auto memory = stage_bytes(tight.profile, {0, 4}, 1, 4, false) + 150 * mebibyte;
+  tight.with(2, 1, memory);
+  CHECK_THAT(tight.failed().text, Catch::Contains("training.recompute = \"auto\" may"));
+  tight.job.training.recompute = recompute_rule::as_needed;
+  auto made = tight.made();
+  auto chain = first_chain(made);
+  CHECK(chain[0].recompute);
+  CHECK_FALSE(chain[1].recompute);
+  CHECK_THAT(text_of(made.shape), Catch::Contains("]r 2:["));
+  CHECK_THAT(made.reason, Catch::Contains("1 stage recomputing to fit"));
+  for (std::size_t s = 0; s < 2; ++s)
+    CHECK(stage_bytes(tight.profile, chain[s].blocks, s == 0 ? 2 : 1, 4, chain[s].recompute) <=
+          memory);
+  SECTION("its blocks are shared out by what they then take") {
+    CHECK(chain[0].blocks.size() < chain[1].blocks.size());
+  }
+  SECTION("what fits again stops to recompute") {
+    tight.present = made.shape;
+    for (auto& n : tight.nodes) n.memory_bytes = 0;
+    auto roomy = tight.made();
+    for (auto& s : first_chain(roomy)) CHECK_FALSE(s.recompute);
+    CHECK(roomy.reason.find("recomputing") == std::string::npos);
+  }
+  SECTION("a rule for all needs no word in the layout") {
+    tight.job.training.recompute = recompute_rule::always;
+    tight.present = made.shape;
+    for (auto& s : first_chain(tight.made())) CHECK_FALSE(s.recompute);
+  }
+  SECTION("chunks of a stage recompute together") {
+    tight.job.parallelism.schedule = "interleaved-1f1b";
+    for (auto& n : tight.nodes) n.memory_bytes = memory + 300 * mebibyte;
+    tight.job.training.recompute = recompute_rule::never;
+    CHECK_THAT(tight.failed().text, Catch::Contains("training.recompute"));
+    tight.job.training.recompute = recompute_rule::as_needed;
+    CHECK(first_chain(tight.made())[0].recompute);
   }
 }
 
@@ -210,7 +254,7 @@ TEST_CASE("any nodes and any profile give a sound layout through a life of losse
     }
     any.profile.link_bytes_per_s = random.below(2) == 0 ? 1e9 : 2e7;
     any.job.training.micro_batches = std::uint32_t(1 + random.below(40));
-    any.job.training.recompute = random.below(2) == 0;
+    any.job.training.recompute = recompute_rule{static_cast<std::uint8_t>(random.below(3))};
     any.job.parallelism.depth = random.below(3) == 0 ? std::uint32_t(1 + random.below(4)) : 0;
     any.job.parallelism.schedule = random.below(2) == 0 ? "1f1b" : "gpipe";
     std::uint64_t next = 1;
@@ -233,7 +277,7 @@ TEST_CASE("any nodes and any profile give a sound layout through a life of losse
           auto memory = std::find_if(any.nodes.begin(), any.nodes.end(), [&](auto& n) {
                           return n.node == s.node;
                         })->memory_bytes;
-          auto least = stage_bytes(any.profile, s.blocks, 1, 1, any.job.training.recompute);
+          auto least = stage_bytes(any.profile, s.blocks, 1, 1, recomputes(s, any.job));
           if (memory != 0) CHECK(least <= memory);
         }
       any.present = made.shape;

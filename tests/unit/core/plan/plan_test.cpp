@@ -35,7 +35,8 @@ TEST_CASE("the closed form of the flush schedules prices a pipeline", "[core][pl
   four.profile.link_bytes_per_s = 0;
   auto made = four.with(4).made();
   CHECK(made.step_expected == (16 + 4 - 1) * 2 * 30ms);
-  four.job.training.recompute = true;  // forward runs again on all stages but the last
+  four.job.training.recompute =
+    recompute_rule::always;  // forward runs again on all stages but the last
   CHECK(four.made().step_expected == (16 + 4 - 1) * 2 * 40ms);
 }
 
@@ -206,7 +207,7 @@ TEST_CASE("Varuna's order may hold what a node's memory allows", "[core][plan]")
   two.job.parallelism.schedule = "varuna";
   two.with(2);
   CHECK_THAT(two.failed().text, Catch::Contains("recompute = true"));
-  two.job.training.recompute = true;
+  two.job.training.recompute = recompute_rule::always;
   CHECK(two.made().shape.replicas[0].ahead == std::vector<std::uint32_t>{16, 16});
   // Room for the inputs of five micro-batches beside what is always there.
   auto base = stage_bytes(two.profile, {0, 4}, 0, accumulate({16, 2}, {0, 16}).slot_count, true);

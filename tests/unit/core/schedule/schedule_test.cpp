@@ -100,8 +100,24 @@ TEST_CASE("validation comes first, and alone in the closing round", "[core][sche
 }
 
 TEST_CASE("recompute runs right before backward, and not on the last stage", "[core][schedule]") {
-  CHECK(drawn({.stage_count = 2, .micro_batches = {0, 3}, .recompute = true}) ==
+  CHECK(drawn({.stage_count = 2, .micro_batches = {0, 3}, .recompute = {true, true}}) ==
         std::vector<std::string>{"F0 F1 R0 B0 F2 R1 B1 R2 B2", "F0 B0 F1 B1 F2 B2"});
+}
+
+TEST_CASE("stages may recompute one by one", "[core][schedule]") {
+  schedule_options options{
+    .stage_count = 3, .micro_batches = {0, 3}, .recompute = {false, true, false}};
+  CHECK(drawn(options) == std::vector<std::string>{"F0 F1 F2 B0 B1 B2",
+                                                   "F0 F1 R0 B0 F2 R1 B1 R2 B2",
+                                                   "F0 B0 F1 B1 F2 B2"});
+  CHECK(validate_plan(plan_of(options).value()));
+  job_options job;
+  stage one{.recompute = true};
+  for (auto rule : {recompute_rule::never, recompute_rule::always, recompute_rule::as_needed}) {
+    job.training.recompute = rule;
+    CHECK(recomputes(one, job) == (rule != recompute_rule::never));
+    CHECK(recomputes(stage{}, job) == (rule == recompute_rule::always));
+  }
 }
 
 TEST_CASE("an unknown name is refused with the nearest one", "[core][schedule]") {
@@ -129,7 +145,7 @@ TEST_CASE("every schedule follows a valid plan, and each block's gradients come 
                                      .stage_count = stages,
                                      .micro_batches = {5, 5 + m},
                                      .validation_micro_batches = {5, 8},
-                                     .recompute = recompute,
+                                     .recompute = std::vector<bool>(stages, recompute),
                                      .chunks = chunks};
             if (order == stage_order::searched)
               for (stage_index s = 0; s < stages; ++s)
@@ -159,8 +175,10 @@ TEST_CASE("every schedule follows a valid plan, and each block's gradients come 
 TEST_CASE("Varuna's list holds what the closed form says", "[core][schedule]") {
   for (stage_index p = 1; p <= 8; ++p)
     for (std::uint32_t m = 1; m <= 40; ++m) {
-      schedule_options options{
-        .name = "varuna", .stage_count = p, .micro_batches = {0, m}, .recompute = true};
+      schedule_options options{.name = "varuna",
+                               .stage_count = p,
+                               .micro_batches = {0, m},
+                               .recompute = std::vector<bool>(p, true)};
       auto made = generate(options).value();
       options.ahead.assign(p, 0);
       for (stage_index s = 0; s < p; ++s) {
@@ -175,14 +193,15 @@ TEST_CASE("GPipe stashes all micro-batches, 1F1B one for each stage that follows
   for (stage_index p = 1; p <= 6; ++p)
     for (std::uint32_t m = 0; m <= 16; ++m)
       for (bool recompute : {false, true}) {
+        std::vector<bool> again(p, recompute);
         auto gpipe = peaks(
-          {.name = "gpipe", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = recompute});
+          {.name = "gpipe", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = again});
         auto classic = peaks(
-          {.name = "1f1b", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = recompute});
+          {.name = "1f1b", .stage_count = p, .micro_batches = {3, 3 + m}, .recompute = again});
         auto eager = peaks({.name = "1f1b-eager",
                             .stage_count = p,
                             .micro_batches = {3, 3 + m},
-                            .recompute = recompute});
+                            .recompute = again});
         for (stage_index r = 0; r < p; ++r) {
           CHECK(gpipe[r] == m);
           CHECK(classic[r] == std::min(m, p - r));
@@ -251,13 +270,14 @@ TEST_CASE("Varuna's list is run opportunistically, and needs recompute", "[core]
   auto made = generate({.name = "varuna",
                         .stage_count = 4,
                         .micro_batches = {0, 5},
-                        .recompute = true,
+                        .recompute = std::vector<bool>(4, true),
                         .ahead = {9, 5, 4, 1}});
   REQUIRE(made);
   CHECK(made->opportunistic);
   CHECK(made->live_max == std::vector<std::uint32_t>{9, 5, 4, 1});
   CHECK(text_of(made->stages[2]) == "F0 F1 F2 R0 B0 R1 B1 R2 B2 F3 F4 R3 B3 R4 B4");
-  CHECK_THAT(generate({.name = "varuna"}).error().text, Catch::Contains("recompute = true"));
+  CHECK_THAT(generate({.name = "varuna", .stage_count = 2}).error().text,
+             Catch::Contains("recompute = true"));
 }
 
 TEST_CASE("validation micro-batches are shared out evenly and all", "[core][schedule]") {

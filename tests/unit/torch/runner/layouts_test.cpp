@@ -19,7 +19,7 @@ core::job_options job_of(const std::string& kind, double dropout) {
 /// Trains the whole job in one view.
 void train(const core::job_options& job, const expected_run& expected, const core::layout& shape) {
   INFO(core::text_of(shape) << ", " << job.parallelism.schedule << ", recompute "
-                            << job.training.recompute);
+                            << static_cast<int>(job.training.recompute));
   fleet nodes(job);
   for (auto number : numbers_of(shape)) nodes.add(number);
   nodes.enter(shape, {});
@@ -68,7 +68,7 @@ TEST_CASE("every schedule trains to the bits of the reference", "[torch][runner]
   for (auto recompute : {false, true})
     for (auto schedule : {"gpipe", "1f1b", "1f1b-eager"}) {
       job.parallelism.schedule = schedule;
-      job.training.recompute = recompute;
+      job.training.recompute = core::recompute_rule{recompute};
       for (auto i : {0, 2, 5})
         train(job, expected, make_layout(shapes[static_cast<std::size_t>(i)]));
     }

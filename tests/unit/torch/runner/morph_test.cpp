@@ -118,7 +118,7 @@ private:
 
 TEST_CASE("halts, losses and arrivals at random moments leave the bits alone", "[torch][runner]") {
   auto job = morph_job(GENERATE("gpt2", "llama"));
-  job.training.recompute = GENERATE(false, true);
+  job.training.recompute = core::recompute_rule{GENERATE(false, true)};
   expected_run expected(job);
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {
     INFO("seed " << seed);
