@@ -123,10 +123,11 @@ struct answer {
   std::uint32_t nodes = 0;
   std::optional<core::plan_result> layout;
   std::optional<core::grid_choice> grids;
+  std::string no_grid;  // why there is none, where nodes are alike
 };
 
 void tell(const plan_options& options, const costs_found& costs, const answer& found) {
-  auto& [node_count, chosen, grids] = found;
+  auto& [node_count, chosen, grids, no_grid] = found;
   auto seconds = [](core::nanoseconds t) { return std::chrono::duration<double>(t).count(); };
   if (options.json) {
     nlohmann::ordered_json line{{"nodes", node_count},
@@ -147,6 +148,7 @@ void tell(const plan_options& options, const costs_found& costs, const answer& f
       for (auto& g : grids->next) line["next"].push_back(json_of(g));
       line["reason"] = grids->reason;
     }
+    if (!no_grid.empty()) line["no_grid"] = no_grid;
     std::puts(line.dump().c_str());
     return;
   }
@@ -161,6 +163,7 @@ void tell(const plan_options& options, const costs_found& costs, const answer& f
   if (chosen && node_count <= layout_nodes_shown)
     std::printf("  %s\n", core::text_of(chosen->shape).c_str());
   if (grids) std::printf("grids of equal nodes:\n%s\n", grids->reason.c_str());
+  if (!no_grid.empty()) std::printf("grids of equal nodes: %s\n", no_grid.c_str());
 }
 
 }  // namespace
@@ -180,7 +183,14 @@ result<void> plan(const plan_options& options, const job_file& file, const train
     TRY(found.layout, core::plan(costs.profile, nodes_of(kinds), {}, job));
   }
   if (kinds.size() == 1) {
-    TRY(found.grids, core::search_grids(request_of(options, job, costs.profile, kinds[0])));
+    auto grids = core::search_grids(request_of(options, job, costs.profile, kinds[0]));
+    // A grid keeps more memory free than a layout does: that one may fit where no grid does.
+    if (grids)
+      found.grids = std::move(*grids);
+    else if (found.layout)
+      found.no_grid = grids.error().text;
+    else
+      return grids.error();
   }
   tell(options, costs, found);
   return {};

@@ -16,8 +16,10 @@ namespace {
 
 const std::string slow = "emulate.delay=40ms";
 
-void same_as_reference(const fs::path& job, bool all_told = true) {
-  auto& reference = reference_of();
+/// `model`: what the job sets beside the tiny job's own.
+void same_as_reference(const fs::path& job, bool all_told = true,
+                       const std::vector<std::string>& model = {}) {
+  auto& reference = reference_of(model);
   auto steps = steps_of(job / "metrics.jsonl");
   auto compared = compare(steps, reference, all_told);
   if (all_told) CHECK(compared == reference.size());
@@ -68,12 +70,34 @@ TEST_CASE("in every order of passes a killed node is replaced, and no bit change
   auto events =
     "churn.event=[{at_step = 6, action = \"kill\", count = 1}, {at_step = 9, action = \"join\", "
     "count = 1}]";
-  std::vector<std::string> sets{std::string("parallelism.schedule=") + order,
-                                "emulate.delay=20ms", "parallelism.depth=3", events};
+  std::vector<std::string> sets{std::string("parallelism.schedule=") + order, "emulate.delay=20ms",
+                                "parallelism.depth=3", events};
   if (order == std::string("varuna")) sets.push_back("training.recompute=true");
   require_end(run(tiny("run", job, sets), 60s), 0);
   CHECK(count(job, "morph") >= 2);
   same_as_reference(job);
+}
+
+TEST_CASE("a stage that would not fit recomputes by the planner's choice, and no bit changes",
+          "[net][morph]") {
+  scratch_folder folder;
+  auto job = folder.path / "run";
+  auto events =
+    "churn.event=[{at_step = 6, action = \"kill\", count = 1}, {at_step = 6, action = \"join\", "
+    "count = 1}]";
+  // Three stages of this model fit into 359 MiB if the first keeps only its inputs.
+  std::vector<std::string> model{"training.micro_batch_size=8", "model.seq_len=128",
+                                 "training.steps=10"};
+  auto sets = model;
+  sets.insert(sets.end(),
+              {"parallelism.depth=3", "training.recompute=auto", "nodes.memory=359MiB", events});
+  require_end(run(tiny("run", job, sets), 60s), 0);
+  CHECK(count(job, "morph") >= 1);
+  auto recomputes = [](const nlohmann::json& line) {
+    return line.value("layout", "").find("]r ") != std::string::npos;
+  };
+  CHECK(wait_for_line(job, recomputes, 1s));
+  same_as_reference(job, true, model);
 }
 
 TEST_CASE("a node that is asked to leave hands over and ends with 0", "[net][morph]") {

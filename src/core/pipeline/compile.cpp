@@ -59,6 +59,9 @@ result<void> check_costs(const pipeline_plan& plan, const simulation_costs& c) {
   for (auto s : c.speeds)
     if (!std::isfinite(s) || s < 1e-6 || s > 1e6)
       return wrong("a speed of " + std::to_string(s) + "; expected 1e-6 to 1e6");
+  if (!c.live_max.empty() && c.live_max.size() != ranks)
+    return wrong(std::to_string(c.live_max.size()) + " limits of micro-batches for " +
+                 std::to_string(ranks) + " ranks; expected none or one each");
   if (!c.machines.empty() && c.machines.size() != ranks)
     return wrong(std::to_string(c.machines.size()) + " machines for " + std::to_string(ranks) +
                  " ranks; expected none or one each");
@@ -126,6 +129,7 @@ private:
     l.begin = static_cast<std::uint32_t>(p_.tasks.size());
     l.opportunistic = in.plan->policy.opportunistic;
     l.live_max = in.plan->policy.live_max;
+    if (!costs.live_max.empty()) l.live_max = std::min(l.live_max, costs.live_max[r]);
     l.blocking = costs.blocking_sends;
     for (std::size_t i = 0; i < order.size();) {
       auto end = end_of_group(order, i);

@@ -43,8 +43,11 @@ struct link_between {
 
 /// Everything about one replica but its schedule.
 struct simulation_costs {
-  std::vector<stage_costs> stages;   ///< by virtual stage
-  std::vector<double> speeds;        ///< of each rank; empty: all 1
+  std::vector<stage_costs> stages;  ///< by virtual stage
+  std::vector<double> speeds;       ///< of each rank; empty: all 1
+  /// Micro-batches that each rank may hold when it runs ahead of an opportunistic list, within the
+  /// plan's own limit; empty: that alone.
+  std::vector<std::uint32_t> live_max;
   link_table link;                   ///< each way between each pair of ranks
   std::vector<link_between> others;  ///< first match wins
   bool half_duplex = false;          ///< both ways of a pair share one line

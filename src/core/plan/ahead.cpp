@@ -89,9 +89,9 @@ nanoseconds simulated_step(const price_list& prices, const candidate& c, const l
   for (replica_index r = 0; r < c.chains.size(); ++r) {
     auto made = plan_of(schedule_options_of(shape, r, job));
     SHOAL_ASSERT(made);
-    if (made->policy.opportunistic) made->policy.live_max = shape.replicas[r].ahead.front();
     plans.push_back(std::move(*made));
     costs.push_back(costs_of(prices, c.chains[r]));
+    if (prices.order == stage_order::varuna) costs.back().live_max = shape.replicas[r].ahead;
     pieces = std::max(pieces, pieces_of(prices.tree, c.chains[r].micro_batches).size());
   }
   std::vector<replica_input> inputs;

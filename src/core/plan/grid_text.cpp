@@ -1,11 +1,9 @@
 #include "core/plan/grid_text.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 
-#include "base/units.hpp"
+#include "core/plan/plan_text.hpp"
 
 namespace shoal::core::planning {
 
@@ -15,10 +13,6 @@ std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
   return text;
-}
-
-std::string text_of_seconds(double seconds) {
-  return shoal::text_of(nanoseconds(std::llround(std::clamp(seconds, 0.0, 9e9) * 1e9)));
 }
 
 std::string shape_of(const grid_plan& plan) {
@@ -33,11 +27,11 @@ std::string shape_of(const grid_plan& plan) {
 }
 
 std::string price_of(const grid_request& request, const grid_plan& plan) {
-  auto text = text_of_seconds(plan.step_s) + " a step (pipeline " + text_of_seconds(plan.span_s) +
-              ", bubble " + percent(plan.bubble) + ", gradients " +
-              text_of_seconds(plan.exchange_s) + ")";
+  auto text = text_of_time(plan.step_s) + " a step (pipeline " + text_of_time(plan.span_s) +
+              ", bubble " + percent(plan.bubble) + ", gradients " + text_of_time(plan.exchange_s) +
+              ")";
   if (plan.risk > 0) text += ", " + percent(plan.risk) + " lost to nodes that hold blocks alone";
-  if (plan.pause_s > 0) text += ", a pause of " + text_of_seconds(plan.pause_s) + " to get there";
+  if (plan.pause_s > 0) text += ", a pause of " + text_of_time(plan.pause_s) + " to get there";
   if (request.price_per_hour > 0) {
     char money[32];
     std::snprintf(money, sizeof money, "%.6g", plan.score);
@@ -69,7 +63,7 @@ std::string weakness(const grid_plan& best, const grid_plan& other) {
 std::string explain(const grid_request& request, const grid_choice& choice) {
   auto& best = choice.best;
   auto text = "best: " + shape_of(best) + ": " + price_of(request, best) + ", fullest node " +
-              text_of(byte_count{best.stage_bytes_max}) + "\n";
+              text_of_bytes(best.stage_bytes_max) + "\n";
   for (auto& other : choice.next)
     text += "next: " + shape_of(other) + ": " + price_of(request, other) + "; " +
             percent(other.score / best.score - 1) + " worse, " + weakness(best, other) + "\n";

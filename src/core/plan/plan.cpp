@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <map>
 #include <optional>
 
 #include "base/assert.hpp"
 #include "core/plan/ahead.hpp"
 #include "core/plan/losses.hpp"
 #include "core/plan/moves.hpp"
+#include "core/plan/plan_text.hpp"
 #include "core/plan/search.hpp"
 #include "core/schedule/schedule.hpp"
 
@@ -21,45 +21,6 @@ using namespace planning;
 
 // So many of the fastest are asked what they would move.
 constexpr std::size_t finalist_count = 4;
-
-std::string text_of_bytes(std::uint64_t bytes) { return text_of(byte_count{bytes}); }
-
-nanoseconds to_nanoseconds(double seconds) {
-  return nanoseconds(std::llround(std::min(seconds, 1e9) * 1e9));
-}
-
-std::string text_of_time(double seconds) { return shoal::text_of(to_nanoseconds(seconds)); }
-
-std::string count_of(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-/// Nodes that get no work, and why.
-struct spare_list {
-  std::vector<node_id> nodes;
-  std::map<std::string, std::vector<node_id>> by_reason;
-
-  void add(node_id node, const std::string& why) {
-    nodes.push_back(node);
-    by_reason[why].push_back(node);
-  }
-
-  /// "; node 3 is spare: ..."; of many with one reason the first are named.
-  std::string text() const {
-    constexpr std::size_t named_max = 4;
-    std::string all;
-    for (auto [why, group] : by_reason) {
-      std::ranges::sort(group);
-      all += group.size() == 1 ? "; node " : "; nodes ";
-      for (std::size_t i = 0; i < std::min(group.size(), named_max); ++i)
-        all += (i == 0 ? "" : ", ") + std::to_string(group[i].value);
-      if (group.size() > named_max)
-        all += " and " + std::to_string(group.size() - named_max) + " more";
-      all += (group.size() == 1 ? " is spare: " : " are spare: ") + why;
-    }
-    return all;
-  }
-};
 
 /// What the smallest stage of `b` alone needs.
 std::uint64_t least_bytes(const costs& cost, block_index b) {
@@ -190,68 +151,15 @@ void add_idle(const price_list& prices, const search& found, const candidate& ch
   }
 }
 
-std::string listed(const std::vector<std::uint32_t>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    // Many replicas are told by their beginning and end.
-    if (numbers.size() > 8 && i == 3) text += ", ...", i = numbers.size() - 2;
-    text += (i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ") + std::to_string(numbers[i]);
-  }
-  return text;
-}
-
-/// The next three numbers of replicas.
-std::string others_of(const candidate& chosen, const search& found) {
-  std::vector<std::pair<double, std::size_t>> others;
-  for (auto& [replicas, seconds] : found.best_by_replicas())
-    if (replicas != chosen.chains.size()) others.emplace_back(seconds, replicas);
-  constexpr std::size_t shown = 3;
-  auto end = others.begin() + static_cast<std::ptrdiff_t>(std::min(shown, others.size()));
-  std::partial_sort(others.begin(), end, others.end());
-  std::string text;
-  for (auto it = others.begin(); it != end; ++it)
-    text += (it == others.begin() ? "; " : ", ") + count_of(it->second, "replica") +
-            " would take at least " + text_of_time(it->first);
-  return text;
-}
-
-std::string reason_for(const candidate& chosen, const search& found, const layout& present) {
-  std::vector<std::uint32_t> depths, shares;
-  double slowest_s = 0;
-  std::ptrdiff_t again = 0;
-  for (auto& replica : chosen.chains) {
-    again += std::ranges::count(replica.recompute, true);
-    depths.push_back(static_cast<std::uint32_t>(replica.workers.size()));
-    shares.push_back(replica.micro_batches.size());
-    slowest_s = std::max(slowest_s, replica.slowest_s);
-  }
-  auto text = count_of(chosen.chains.size(), "replica") + " of " + listed(depths) +
-              (depths == std::vector<std::uint32_t>{1} ? " stage" : " stages") + " on " +
-              count_of(chosen.worker_count(), "node") + ", " + listed(shares) +
-              " micro-batches: " + text_of_time(chosen.step_s) + " a step, " +
-              text_of_time(slowest_s) + " a micro-batch in the slowest stage, " +
-              text_of_time(chosen.exchange_s) + " to exchange gradients";
-  if (again > 0)
-    text += ", " + count_of(static_cast<std::size_t>(again), "stage") + " recomputing to fit";
-  if (chosen.redo_s > 0)
-    text += ", " + text_of_time(chosen.redo_s) +
-            " to redo what losses undo, as each block has one holder";
-  text += others_of(chosen, found);
-  if (!present.replicas.empty()) {
-    if (chosen.shape() == present)
-      text += "; nothing changes";
-    else
-      text += "; " + text_of_bytes(chosen.moved_bytes) + " move";
-  }
-  return text;
-}
-
-}  // namespace
-
-namespace {
+/// A plan, and what a step costs with the pause of moving to it spread over the time until the next
+/// node is lost.
+struct priced_plan {
+  plan_result made;
+  double cost_s = 0;
+};
 
 /// With the schedule that `job` names; `simulated`: what the simulator says it takes.
-result<plan_result> plan_in_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
+result<priced_plan> plan_in_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
                                   const layout& present, const job_options& job, bool simulated) {
   SHOAL_ASSERT(!profile.blocks.empty() && job.training.micro_batches > 0);
   auto nodes_min = std::max(1u, job.parallelism.nodes_min);
@@ -282,7 +190,7 @@ result<plan_result> plan_in_order(const plan_profile& profile, const std::vector
 
   plan_result made{.shape = chosen.shape(),
                    .spares = spares.nodes,
-                   .step_expected = to_nanoseconds(chosen.step_s),
+                   .step_expected = nanoseconds_of(chosen.step_s),
                    .moved_bytes = chosen.moved_bytes,
                    .reason = reason_for(chosen, found, present) + spares.text() + "."};
   std::sort(made.spares.begin(), made.spares.end());
@@ -290,35 +198,41 @@ result<plan_result> plan_in_order(const plan_profile& profile, const std::vector
   if (expected) made.step_expected = *expected;
   auto sound = check(made.shape, cost.block_count(), job.training.micro_batches, errc::internal);
   if (!sound) return sound.error();
-  return made;
+  auto pause_s = present.replicas.empty() ? 0 : pause_seconds(cost, chosen, present);
+  auto share = loss_share(chosen.worker_count(), pause_s, job.nodes.mean_life);
+  auto step_s = std::chrono::duration<double>(made.step_expected).count();
+  return priced_plan{std::move(made), step_s * (1 + share)};
 }
 
-/// The best of all schedules; one that holds more micro-batches must be worth it.
+/// The best of all schedules. Of those as fast, the one that moves least, then that which holds the
+/// fewest micro-batches.
 result<plan_result> plan_any_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
                                    const layout& present, const job_options& job) {
-  std::optional<result<plan_result>> best;
+  std::vector<priced_plan> plans;
+  std::optional<error> refused;
   std::string others;
   for (auto order : stage_orders) {
     if (order == stage_order::varuna && job.training.recompute != recompute_rule::always) continue;
     if (order == stage_order::interleaved && job.parallelism.chunks == 1) continue;
     auto named = job;
     named.parallelism.schedule = to_string(order);
-    auto made = plan_in_order(profile, nodes, present, named, true);
-    if (made) {
-      made->shape.order = order;
-      others += (others.empty() ? "" : ", ") + named.parallelism.schedule + " " +
-                shoal::text_of(made->step_expected);
+    auto planned = plan_in_order(profile, nodes, present, named, true);
+    if (!planned) {
+      if (!refused) refused = planned.error();
+      continue;
     }
-    auto seconds = [](const auto& r) { return static_cast<double>((*r)->step_expected.count()); };
-    bool better =
-      !best || (made && (!*best || static_cast<double>(made->step_expected.count()) * as_fast <
-                                     seconds(best)));
-    if (better) best = std::move(made);
+    planned->made.shape.order = order;
+    others += (others.empty() ? "" : ", ") + named.parallelism.schedule + " " +
+              shoal::text_of(planned->made.step_expected);
+    plans.push_back(std::move(*planned));
   }
-  if (*best)
-    (**best).reason += " Schedule " + std::string(to_string((**best).shape.order)) +
-                       ", of the best layouts of each: " + others + " a step.";
-  return *std::move(best);
+  if (plans.empty()) return *refused;
+  auto least_s = std::ranges::min(plans, {}, &priced_plan::cost_s).cost_s;
+  std::erase_if(plans, [&](auto& p) { return p.cost_s > least_s * as_fast; });
+  auto best = std::ranges::min_element(plans, {}, [](auto& p) { return p.made.moved_bytes; })->made;
+  best.reason += " Schedule " + std::string(to_string(best.shape.order)) +
+                 ", of the best layouts of each: " + others + " a step.";
+  return best;
 }
 
 }  // namespace
@@ -333,8 +247,9 @@ result<plan_result> plan(const plan_profile& profile, const std::vector<plan_nod
     for (auto& s : replica.stages)
       s.recompute &= job.training.recompute == recompute_rule::as_needed;
   }
-  return job.parallelism.schedule == "auto" ? plan_any_order(profile, nodes, held, job)
-                                            : plan_in_order(profile, nodes, held, job, false);
+  if (job.parallelism.schedule == "auto") return plan_any_order(profile, nodes, held, job);
+  TRY(auto planned, plan_in_order(profile, nodes, held, job, false));
+  return std::move(planned.made);
 }
 
 }  // namespace shoal::core

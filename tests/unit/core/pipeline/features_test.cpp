@@ -111,6 +111,21 @@ TEST_CASE("a recompute that waits for its gradient leaves the time before it unu
   CHECK(span(plan, costs) > early);
 }
 
+TEST_CASE("a rank runs ahead of its list no further than its memory allows", "[core][pipeline]") {
+  auto plan = made({.name = "varuna", .ranks = 4, .micro_batches = 24});
+  auto costs = uniform(4, 1, 2, 1);
+  costs.link = link_table::flat(ns(4), 0);
+  auto free = run_of(plan, costs);
+  CHECK(free.replicas[0][1].live_peak > 8);
+  costs.live_max = {24, 8, 8, 8};
+  auto tight = run_of(plan, costs);
+  CHECK(tight.replicas[0][0].live_peak > 8);
+  CHECK(tight.replicas[0][1].live_peak <= 8);
+  CHECK(tight.makespan_ns > free.makespan_ns);
+  costs.live_max = {8};
+  CHECK_THAT(refusal(plan, costs), Catch::Contains("1 limits of micro-batches for 4 ranks"));
+}
+
 TEST_CASE("gradients are exchanged beside the drain, but for the first stage", "[core][pipeline]") {
   auto plan = made({.name = "1f1b", .ranks = 2, .micro_batches = 4});
   auto costs = uniform(2, 1, 2);

@@ -201,6 +201,26 @@ TEST_CASE("chunks halve the bubble, and stay where they are", "[core][plan]") {
   CHECK(few.made().shape.replicas[0].chunk_count() == 2);
 }
 
+TEST_CASE("between orders too, a move must be worth its pause", "[core][plan]") {
+  workplace four;
+  four.job.parallelism.depth = 4;
+  four.job.parallelism.schedule = "1f1b";
+  for (auto& b : four.profile.blocks) b.boundary_bytes = 16;
+  four.profile.link_bytes_per_s = 1e5;  // two minutes for a block's state
+  four.with(4);
+  four.present = four.made().shape;
+  four.job.parallelism.schedule = "auto";
+  auto free = four.made();
+  CHECK(free.shape.order == stage_order::interleaved);  // 8 % faster
+  CHECK(free.moved_bytes > 0);
+  four.job.nodes.mean_life = 1h;
+  auto kept = four.made();
+  CHECK(kept.shape.order == stage_order::one_f_one_b);
+  CHECK(kept.moved_bytes == 0);
+  four.job.nodes.mean_life = 100h;
+  CHECK(four.made().shape == free.shape);
+}
+
 TEST_CASE("Varuna's order may hold what a node's memory allows", "[core][plan]") {
   workplace two;
   two.job.parallelism.depth = 2;
