@@ -79,8 +79,8 @@ TEST_CASE("a hello of another version or job, or damaged, is refused with the re
     REQUIRE(answer);
     REQUIRE_FALSE(*answer);
     CHECK(answer->error().code == errc::protocol);
-    CHECK_THAT(answer->error().text, Catch::Contains("version 99, expected " +
-                                                       std::to_string(core::protocol_version)));
+    CHECK_THAT(answer->error().text,
+               Catch::Contains("version 99, expected " + std::to_string(core::protocol_version)));
   }
   SECTION("job") {
     good.job = 43;
