@@ -92,15 +92,16 @@ std::vector<holder> holders_of(const program& p, const outcome& out,
         auto rank = plan.placement[chain][s];
         auto same = std::any_of(holders.begin() + static_cast<std::ptrdiff_t>(first[r][s]),
                                 holders.end(), [&](auto& h) { return h.rank == rank; });
-        if (same || (chain > 0 && plan.weights != weight_semantics::flush)) continue;
+        bool counts = chain == 0 || plan.weights == weight_semantics::flush;
+        if (same || !counts) continue;
         holders.push_back({r, rank, s, 0, c.parameter_bytes, c.optimizer_ns});
       }
     }
   }
   auto holder_of = [&](std::uint32_t replica, virtual_stage stage, rank_index rank) -> holder& {
     auto at = first[replica][stage];
-    for (auto i = at; i < holders.size() && holders[i].stage == stage; ++i)
-      if (holders[i].rank == rank) at = i;
+    bool copies = replicas[replica].plan->weights == weight_semantics::flush;
+    while (copies && holders[at].rank != rank) ++at;
     return holders[at];
   };
   for (std::uint32_t l = 0; l < p.lanes.size(); ++l)

@@ -182,6 +182,21 @@ TEST_CASE("a stage on two ranks is summed between them and updated on both", "[c
   CHECK(two->makespan_ns == ns(6 + 1 + 1 + 2 * 0.25));
 }
 
+TEST_CASE("gradients of equal replicas wait for the last of them", "[core][pipeline]") {
+  std::vector<pipeline_plan> plans;
+  for (std::uint32_t m : {3u, 1u, 2u})
+    plans.push_back(made({.name = "1f1b", .ranks = 1, .micro_batches = m}));
+  auto costs = uniform(1, 1, 2);
+  costs.stages[0].parameter_bytes = 3'000'000;
+  std::vector<replica_input> three;
+  for (auto& p : plans) three.push_back({&p, &costs});
+  auto step = simulate_step(three, {.link = link_table::flat(0, 1e9)});
+  REQUIRE(step);
+  CHECK(step->makespan_ns == ns(9 + 4));  // a ring of three: 4/3 of 3 ms
+  for (std::uint32_t r : {0u, 1u, 2u})
+    CHECK(step->replicas[r][0].last_ns == ns(3 * (r == 0 ? 3 : r)));
+}
+
 TEST_CASE("replicas of different depth end when the slower has summed", "[core][pipeline]") {
   auto deep = made({.name = "1f1b", .ranks = 2, .micro_batches = 4});
   auto flat = made({.name = "1f1b", .ranks = 1, .micro_batches = 2});
