@@ -55,9 +55,10 @@ std::optional<std::vector<index_range>> cut(const price_list& prices, const chai
     return prices.cost.seconds(blocks, recompute) / replica.workers[part % stages].speed;
   };
   if (!has_limits(replica))
-    return cut_blocks(prices.cost.block_count(), parts, [&](stage_index part, index_range blocks) {
-      return seconds(part, blocks, always && part + 1 < parts);
-    });
+    return cut_chunks(prices.cost.block_count(), stages, chunks,
+                      [&](stage_index part, index_range blocks) {
+                        return seconds(part, blocks, always && part + 1 < parts);
+                      });
   auto use = memory_of(prices, replica);
   auto fits = [&](stage_index part, index_range blocks, bool recompute) {
     // With several chunks each may take its share; `fits` looks at their sum.
@@ -66,12 +67,13 @@ std::optional<std::vector<index_range>> cut(const price_list& prices, const chai
     return process_reserve_bytes + (needed - process_reserve_bytes) * chunks <=
            replica.workers[part % stages].memory_bytes;
   };
-  return cut_blocks(prices.cost.block_count(), parts, [&](stage_index part, index_range blocks) {
+  auto within = [&](stage_index part, index_range blocks) {
     bool may = again && part + 1 < parts;
     if (!(may && always) && fits(part, blocks, false)) return seconds(part, blocks, false);
     return may && fits(part, blocks, true) ? seconds(part, blocks, true)
                                            : std::numeric_limits<double>::infinity();
-  });
+  };
+  return cut_chunks(prices.cost.block_count(), stages, chunks, within);
 }
 
 /// The best cut that fits, with as little recomputed as that takes.

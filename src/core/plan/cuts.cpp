@@ -96,6 +96,81 @@ std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count,
   return from.cut();
 }
 
+namespace {
+
+/// A cut into parts, and what the stages take that have them by turns.
+class chunk_cut {
+public:
+  chunk_cut(std::vector<index_range> parts, stage_index stage_count, const stage_seconds& seconds)
+    : seconds_(seconds), parts_(std::move(parts)), loads_(stage_count, 0) {
+    for (stage_index p = 0; p < parts_.size(); ++p) {
+      times_.push_back(seconds_(p, parts_[p]));
+      loads_[p % stage_count] += times_[p];
+    }
+    set_figures(loads_, slowest_, squares_);
+  }
+
+  std::vector<index_range> parts() && { return std::move(parts_); }
+
+  /// Moves the borders before parts [first, last] by so many blocks, if that makes the slowest
+  /// stage faster or, with that the same, the loads more even.
+  bool shift(stage_index first, stage_index last, int by) {
+    if (static_cast<int>(parts_[by < 0 ? first - 1 : last].size()) <= std::abs(by)) return false;
+    auto shifted = [&](stage_index p) {
+      auto part = parts_[p];
+      if (p >= first) part.begin += static_cast<std::uint32_t>(by);
+      if (p < last) part.end += static_cast<std::uint32_t>(by);
+      return part;
+    };
+    tried_ = loads_;
+    for (auto p = first - 1; p <= last; ++p)
+      tried_[p % loads_.size()] += seconds_(p, shifted(p)) - times_[p];
+    constexpr double less = 1 - 1e-9;
+    double slowest = 0, squares = 0;
+    set_figures(tried_, slowest, squares);
+    if (!(slowest < slowest_ * less || (slowest <= slowest_ && squares < squares_ * less)))
+      return false;
+    for (auto p = first - 1; p <= last; ++p) {
+      parts_[p] = shifted(p);
+      times_[p] = seconds_(p, parts_[p]);
+    }
+    std::swap(loads_, tried_);
+    slowest_ = slowest, squares_ = squares;
+    return true;
+  }
+
+private:
+  static void set_figures(const std::vector<double>& loads, double& slowest, double& squares) {
+    slowest = squares = 0;
+    for (auto l : loads) slowest = std::max(slowest, l), squares += l * l;
+  }
+
+  const stage_seconds& seconds_;
+  std::vector<index_range> parts_;
+  std::vector<double> times_, loads_, tried_;  // of parts, of stages
+  double slowest_ = 0, squares_ = 0;
+};
+
+}  // namespace
+
+std::optional<std::vector<index_range>> cut_chunks(std::uint32_t block_count,
+                                                   stage_index stage_count,
+                                                   std::uint32_t chunk_count,
+                                                   const stage_seconds& seconds_of_part) {
+  auto parts = cut_blocks(block_count, stage_count * chunk_count, seconds_of_part);
+  if (!parts || chunk_count == 1) return parts;
+  constexpr stage_index together = 4;  // neighbouring borders, so that whole parts can slide
+  chunk_cut cut(std::move(*parts), stage_count, seconds_of_part);
+  auto count = stage_count * chunk_count;
+  for (bool better = true; better;) {
+    better = false;
+    for (stage_index first = 1; first < count; ++first)
+      for (auto last = first; last < std::min(first + together, count); ++last)
+        for (int by : {-1, 1, -2, 2}) better |= cut.shift(first, last, by);
+  }
+  return std::move(cut).parts();
+}
+
 std::optional<std::vector<index_range>> recut_blocks(
   std::uint32_t block_count, stage_index stage_count, double limit, const stage_seconds& seconds,
   const std::function<std::uint64_t(stage_index, index_range)>& value) {

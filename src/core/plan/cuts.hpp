@@ -19,6 +19,15 @@ std::optional<std::vector<index_range>> cut_blocks(std::uint32_t block_count,
                                                    stage_index stage_count,
                                                    const stage_seconds& seconds);
 
+/// Cuts for stages that have parts by turns: part p belongs to stage p % stage_count, and a stage
+/// takes the sum of its parts. Starts from the best cut of all parts as if each were a stage, then
+/// shifts borders block by block while the slowest stage gets faster: near the best, not always it.
+/// Nothing when the cut it starts from is not finite.
+std::optional<std::vector<index_range>> cut_chunks(std::uint32_t block_count,
+                                                   stage_index stage_count,
+                                                   std::uint32_t chunk_count,
+                                                   const stage_seconds& seconds_of_part);
+
 /// Of all cuts whose stages take at most `limit`, one with the largest sum of `value`. Nothing when
 /// there is none.
 std::optional<std::vector<index_range>> recut_blocks(

@@ -80,6 +80,56 @@ TEST_CASE("blocks are cut so that the slowest stage is as fast as any cut allows
   }
 }
 
+TEST_CASE("chunks are cut by what their stages take together", "[core][plan]") {
+  // As chunks of two stages, [1][1 1][1 1][5] is as even as can be, but node 0 would take 3 and
+  // node 1 would take 7.
+  std::vector<double> blocks{1, 1, 1, 1, 1, 5};
+  auto time = [&](stage_index, index_range r) {
+    return std::accumulate(blocks.begin() + r.begin, blocks.begin() + r.end, 0.0);
+  };
+  auto cut = cut_chunks(6, 2, 2, time);
+  REQUIRE(cut);
+  auto slowest = [&](const std::vector<index_range>& parts, std::size_t stages) {
+    std::vector<double> loads(stages, 0);
+    for (std::size_t p = 0; p < parts.size(); ++p)
+      loads[p % stages] += time(stage_index(p), parts[p]);
+    return *std::max_element(loads.begin(), loads.end());
+  };
+  CHECK(slowest(*cut, 2) == 6);
+  // Near the best of all cuts, and never worse than chunk by chunk.
+  rng random(5);
+  double worst = 1;
+  int best_found = 0;
+  constexpr int draws = 300;
+  for (int i = 0; i < draws; ++i) {
+    blocks.clear();
+    for (auto n = 6 + random.below(6); n > 0; --n) blocks.push_back(double(1 + random.below(20)));
+    auto count = std::uint32_t(blocks.size());
+    auto stages = std::uint32_t(2 + random.below(2));
+    auto found = slowest(*cut_chunks(count, stages, 2, time), stages);
+    REQUIRE(found <= slowest(*cut_blocks(count, 2 * stages, time), stages));
+    auto best = std::numeric_limits<double>::infinity();
+    std::vector<index_range> parts(2 * stages);
+    auto try_from = [&](auto& self, std::size_t p, std::uint32_t begin) -> void {
+      if (p + 1 == parts.size()) {
+        parts[p] = {begin, count};
+        best = std::min(best, slowest(parts, stages));
+        return;
+      }
+      for (auto end = begin + 1; end + (parts.size() - 1 - p) <= count; ++end) {
+        parts[p] = {begin, end};
+        self(self, p + 1, end);
+      }
+    };
+    try_from(try_from, 0, 0);
+    worst = std::max(worst, found / best);
+    best_found += found == best ? 1 : 0;
+  }
+  CAPTURE(worst, best_found);
+  CHECK(worst < 1.2);
+  CHECK(best_found > draws * 2 / 3);
+}
+
 TEST_CASE("there is no cut with more stages than blocks, or into stages that do not fit",
           "[core][plan]") {
   auto one_each = [](stage_index, index_range blocks) { return double(blocks.size()); };
