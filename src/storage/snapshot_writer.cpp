@@ -43,16 +43,16 @@ void snapshot_writer::submit(core::runner_snapshot snapshot, callback done) {
 }
 
 void snapshot_writer::complete(core::manifest m, std::function<void(result<void>)> done) {
-  std::optional<completion> refused(completion{std::move(m), std::move(done)});
+  completion asked{std::move(m), std::move(done)};
   {
     const std::scoped_lock guard(mutex_);
     if (!stopping_) {
-      completions_.push_back(*std::move(refused));
-      refused.reset();
+      completions_.push_back(std::move(asked));
+      changed_.notify_all();
+      return;
     }
   }
-  if (refused) return refused->done({errc::halted, "the checkpoint writer has stopped"});
-  changed_.notify_all();
+  asked.done({errc::halted, "the checkpoint writer has stopped"});
 }
 
 void snapshot_writer::stop() {

@@ -108,9 +108,9 @@ private:
     dirty_.push_back(l);
   }
   void choose_all() {
-    for (std::size_t i = 0; i < dirty_.size(); ++i) {
-      lanes_[dirty_[i]].queued = false;
-      choose(dirty_[i]);
+    for (auto l : dirty_) {
+      lanes_[l].queued = false;
+      choose(l);
     }
     dirty_.clear();
   }

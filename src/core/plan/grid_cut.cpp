@@ -121,8 +121,9 @@ bool sized_model::cut_with_care(grid_plan& plan) const {
     auto input = s > 0 ? cost_.transfer_seconds(blocks.begin) : 0;
     return std::max(cost_.seconds(blocks, again), input);
   });
-  if (cut) plan.cuts = *std::move(cut);
-  return cut.has_value();
+  if (!cut) return false;
+  plan.cuts = *std::move(cut);
+  return true;
 }
 
 void sized_model::spare_recompute(grid_plan& plan) const {
