@@ -34,11 +34,10 @@ std::uint64_t planned_bytes(const core::supervisor_status& status, node_id node,
   if (!core::find_place(status.shape, node, at)) return 0;
   auto& chain = status.shape.replicas[at.replica];
   core::reduction_tree tree{job.training.micro_batches, core::reduction_leaf(job.training)};
-  auto slots = core::accumulate(tree, chain.micro_batches).slot_count;
-  auto stash =
-    core::stash_peak_of(core::schedule_options_of(status.shape, at.replica, job), at.stage);
+  auto slots = core::slot_count_of(tree, chain.micro_batches);
+  auto stash = core::stash_peaks_of(core::schedule_options_of(status.shape, at.replica, job));
   auto& stage = chain.stages[at.stage];
-  return core::stage_bytes(profile, stage.blocks, stash ? *stash : 0, slots,
+  return core::stage_bytes(profile, stage.blocks, stash ? (*stash)[at.stage] : 0, slots,
                            core::recomputes(stage, job)) -
          core::process_reserve_bytes;
 }

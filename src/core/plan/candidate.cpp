@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "base/assert.hpp"
+#include "core/plan/chain_cut.hpp"
 #include "core/plan/cuts.hpp"
 #include "core/plan/losses.hpp"
-#include "core/schedule/schedule.hpp"
 
 namespace shoal::core::planning {
 
@@ -14,83 +14,6 @@ namespace {
 
 // Aligned ranges may cost that much more before the balance wins.
 constexpr double alignment_worth = 1.03;
-
-struct memory_use {
-  std::vector<std::uint32_t> stash_counts;  // by stage
-  std::uint32_t slot_count = 0;
-};
-
-memory_use memory_of(const price_list& prices, const chain& replica) {
-  memory_use use;
-  schedule_options options{.name = to_string(prices.order),
-                           .stage_count = replica.stages(),
-                           .micro_batches = replica.micro_batches,
-                           .recompute = std::vector<bool>(replica.stages(), true),
-                           .chunks = chunks_of(prices, replica.stages())};
-  // The least that the order needs: what is ahead of it is fitted to the memory that is left.
-  if (prices.order == stage_order::varuna) options.ahead.assign(replica.stages(), 0);
-  for (stage_index s = 0; s < replica.stages(); ++s)
-    use.stash_counts.push_back(stash_peak_of(options, s).value());
-  use.slot_count = accumulate(prices.tree, replica.micro_batches).slot_count;
-  return use;
-}
-
-bool has_limits(const chain& replica) {
-  return std::any_of(replica.workers.begin(), replica.workers.end(),
-                     [](auto& w) { return w.memory_bytes != UINT64_MAX; });
-}
-
-bool alike(const chain& a, const chain& b) {
-  return have_like_workers(a, b) && (!has_limits(a) || a.micro_batches == b.micro_batches);
-}
-
-/// Cuts the chain; `again`: its parts may recompute, all but the last. Nothing when some stage
-/// would not fit.
-std::optional<std::vector<index_range>> cut(const price_list& prices, const chain& replica,
-                                            bool again) {
-  auto stages = replica.stages();
-  auto chunks = chunks_of(prices, stages), parts = stages * chunks;
-  bool always = prices.job.training.recompute == recompute_rule::always;
-  auto seconds = [&](stage_index part, index_range blocks, bool recompute) {
-    return prices.cost.seconds(blocks, recompute) / replica.workers[part % stages].speed;
-  };
-  if (!has_limits(replica))
-    return cut_chunks(prices.cost.block_count(), stages, chunks,
-                      [&](stage_index part, index_range blocks) {
-                        return seconds(part, blocks, always && part + 1 < parts);
-                      });
-  auto use = memory_of(prices, replica);
-  auto fits = [&](stage_index part, index_range blocks, bool recompute) {
-    // With several chunks each may take its share; `fits` looks at their sum.
-    auto passes = (use.stash_counts[part % stages] + chunks - 1) / chunks;
-    auto needed = prices.cost.needed_bytes(blocks, passes, use.slot_count, recompute);
-    return process_reserve_bytes + (needed - process_reserve_bytes) * chunks <=
-           replica.workers[part % stages].memory_bytes;
-  };
-  auto within = [&](stage_index part, index_range blocks) {
-    bool may = again && part + 1 < parts;
-    if (!(may && always) && fits(part, blocks, false)) return seconds(part, blocks, false);
-    return may && fits(part, blocks, true) ? seconds(part, blocks, true)
-                                           : std::numeric_limits<double>::infinity();
-  };
-  return cut_chunks(prices.cost.block_count(), stages, chunks, within);
-}
-
-/// The best cut that fits, with as little recomputed as that takes.
-bool cut(const price_list& prices, chain& replica) {
-  auto rule = prices.job.training.recompute;
-  // Chunks of a stage recompute together, so a chain of several is tried without first.
-  bool plainly = rule == recompute_rule::as_needed && chunks_of(prices, replica.stages()) > 1;
-  for (bool again : {false, true}) {
-    if (again ? rule == recompute_rule::never : rule != recompute_rule::never && !plainly) continue;
-    auto blocks = cut(prices, replica, again);
-    if (!blocks) continue;
-    replica.blocks = std::move(*blocks);
-    choose_recompute(prices, replica);
-    if (again || !plainly || fits(prices, replica)) return true;
-  }
-  return false;
-}
 
 /// Micro-batches between the first stage's forward and backward passes, at most.
 double in_flight_max(stage_order order, double stages, double chunks) {
@@ -176,7 +99,8 @@ void set_step(const price_list& prices, candidate& c) {
                                      prices.job.nodes.mean_life);
 }
 
-bool share_micro_batches(const price_list& prices, candidate& c) {
+/// `aligned`: on leaves of the tree, whatever that costs; else where it costs little.
+bool share_micro_batches(const price_list& prices, candidate& c, bool aligned) {
   std::vector<pace> paces;
   for (auto& replica : c.chains) paces.push_back(pace_of(replica));
   auto give = [&](const std::vector<index_range>& ranges) {
@@ -188,32 +112,99 @@ bool share_micro_batches(const price_list& prices, candidate& c) {
   give(*balanced);
   if (prices.tree.leaf == 1 || c.chains.size() == 1) return true;
   auto balanced_s = c.step_s;
-  if (auto aligned = share_out(paces, prices.tree.micro_batches, prices.tree.leaf)) {
-    give(*aligned);
-    if (c.step_s > balanced_s * alignment_worth) give(*balanced);
-  }
+  auto on_leaves = share_out(paces, prices.tree.micro_batches, prices.tree.leaf);
+  if (!on_leaves) return !aligned;
+  give(*on_leaves);
+  if (!aligned && c.step_s > balanced_s * alignment_worth) give(*balanced);
   return true;
 }
 
+/// Cuts blocks and shares out micro-batches by turns, until all fits: each depends on the other.
+class builder {
+public:
+  builder(const price_list& prices, std::vector<std::vector<worker>> chains)
+    : prices_(prices), now_(chains.size()), fitting_(chains.size()) {
+    for (auto& workers : chains) {
+      // A first guess of its pace: perfect balance. Memory depends on micro-batches that follow.
+      auto& replica = made_.chains.emplace_back();
+      replica.workers = std::move(workers);
+      double speed = 0;
+      for (auto& w : replica.workers) speed += w.speed;
+      replica.slowest_s = prices.cost.seconds(prices.cost.all_blocks(), false) / speed;
+      replica.blocks = {prices.cost.all_blocks()};
+      limited_ = limited_ || has_limits(replica);
+    }
+  }
+
+  std::optional<candidate> run() {
+    if (settle()) return std::move(made_);
+    // A replica that begins inside a leaf of the tree has more sums in memory at once.
+    if (!limited_ || prices_.tree.leaf == 1 || made_.chains.size() == 1) return std::nullopt;
+    aligned_ = true;
+    if (settle()) return std::move(made_);
+    return std::nullopt;
+  }
+
+private:
+  bool settle() {
+    if (limited_ && !share_out()) return false;
+    auto count = made_.chains.size();
+    for (std::size_t r = 0; r < count; ++r)
+      if (!cut_chain(r, now_[r])) return false;
+    // At first each is cut for what it got last. Where that goes round in circles, those that do
+    // not fit are cut for all they got so far, so that it ends.
+    constexpr int rounds_max = 6, circles_max = 2;
+    for (int round = 0; round < rounds_max; ++round) {
+      if (!share_out()) return false;
+      bool all_fit = true;
+      for (std::size_t r = 0; all_fit && r < count; ++r) all_fit = still_fits(r);
+      if (all_fit) return true;
+      for (std::size_t r = 0; r < count; ++r) {
+        auto load = now_[r];
+        if (round >= circles_max) {
+          if (still_fits(r)) continue;
+          load = {std::max(load.micro_batches, fitting_[r].micro_batches),
+                  std::max(load.sums, fitting_[r].sums)};
+        }
+        if (!cut_chain(r, load) && (load == now_[r] || !cut_chain(r, now_[r]))) return false;
+      }
+    }
+    return false;
+  }
+
+  bool share_out() {
+    if (!share_micro_batches(prices_, made_, aligned_)) return false;
+    for (std::size_t r = 0; limited_ && r < now_.size(); ++r)
+      now_[r] = load_of(prices_, made_.chains[r]);
+    return true;
+  }
+
+  bool cut_chain(std::size_t r, chain_load load) {
+    auto& replica = made_.chains[r];
+    if (r > 0 && fitting_[r - 1] == load && have_like_workers(replica, made_.chains[r - 1])) {
+      replica.blocks = made_.chains[r - 1].blocks;
+      replica.recompute = made_.chains[r - 1].recompute;
+    } else if (!cut(prices_, replica, load)) {
+      return false;
+    }
+    fitting_[r] = load;
+    set_pace(prices_, replica);
+    return true;
+  }
+
+  bool still_fits(std::size_t r) const {
+    return now_[r] == fitting_[r] || fits(prices_, made_.chains[r], now_[r]);
+  }
+
+  const price_list& prices_;
+  candidate made_;
+  bool limited_ = false;
+  bool aligned_ = false;
+  std::vector<chain_load> now_;      // by chain; all the same where memory has no limit
+  std::vector<chain_load> fitting_;  // that for which the chain was cut
+};
+
 }  // namespace
-
-std::vector<index_range> chain::chunks_of(stage_index s) const {
-  std::vector<index_range> mine;
-  for (auto part = s; part < blocks.size(); part += stages()) mine.push_back(blocks[part]);
-  return mine;
-}
-
-bool have_like_workers(const chain& a, const chain& b) {
-  return std::ranges::equal(a.workers, b.workers, [](auto& x, auto& y) {
-    return x.speed == y.speed && x.memory_bytes == y.memory_bytes;
-  });
-}
-
-std::uint32_t chunks_of(const price_list& prices, stage_index stages) {
-  if (prices.order != stage_order::interleaved || stages == 1) return 1;
-  auto wanted = prices.job.parallelism.chunks == 0 ? 2 : prices.job.parallelism.chunks;
-  return std::clamp(prices.cost.block_count() / stages, 1u, wanted);
-}
 
 std::size_t candidate::worker_count() const {
   std::size_t count = 0;
@@ -234,33 +225,7 @@ layout candidate::shape() const {
 }
 
 std::optional<candidate> build(const price_list& prices, std::vector<std::vector<worker>> chains) {
-  candidate c;
-  for (auto& workers : chains) {
-    // A first guess of its pace: perfect balance. Memory depends on the micro-batches that follow.
-    auto& replica = c.chains.emplace_back();
-    replica.workers = std::move(workers);
-    double speed = 0;
-    for (auto& w : replica.workers) speed += w.speed;
-    replica.slowest_s = prices.cost.seconds(prices.cost.all_blocks(), false) / speed;
-    replica.blocks = {prices.cost.all_blocks()};
-  }
-  if (std::ranges::any_of(c.chains, has_limits) && !share_micro_batches(prices, c))
-    return std::nullopt;
-  for (int round = 0; round < 3; ++round) {
-    for (std::size_t r = 0; r < c.chains.size(); ++r) {
-      auto& replica = c.chains[r];
-      if (r > 0 && alike(replica, c.chains[r - 1])) {
-        replica.blocks = c.chains[r - 1].blocks;
-        replica.recompute = c.chains[r - 1].recompute;
-      } else if (!cut(prices, replica)) {
-        return std::nullopt;
-      }
-      set_pace(prices, replica);
-    }
-    if (!share_micro_batches(prices, c)) return std::nullopt;
-    if (fits(prices, c)) return c;
-  }
-  return std::nullopt;
+  return builder(prices, std::move(chains)).run();
 }
 
 double least_seconds(const price_list& prices, const std::vector<chain_size>& chains) {
@@ -283,45 +248,6 @@ double least_seconds(const price_list& prices, const std::vector<chain_size>& ch
 void reprice(const price_list& prices, candidate& c) {
   for (auto& replica : c.chains) set_pace(prices, replica);
   set_step(prices, c);
-}
-
-bool recomputes(const price_list& prices, const chain& replica, std::size_t part) {
-  auto rule = prices.job.training.recompute;
-  if (part + 1 == replica.blocks.size() || rule == recompute_rule::never) return false;
-  return rule == recompute_rule::always ||
-         (!replica.recompute.empty() && replica.recompute[part % replica.stages()]);
-}
-
-void choose_recompute(const price_list& prices, chain& replica) {
-  replica.recompute.clear();
-  if (prices.job.training.recompute != recompute_rule::as_needed || !has_limits(replica)) return;
-  auto plain = needed_bytes(prices, replica);
-  for (stage_index s = 0; s < replica.stages(); ++s)
-    replica.recompute.push_back(s < replica.blocks.size() - 1 &&
-                                plain[s] > replica.workers[s].memory_bytes);
-}
-
-std::uint64_t needed_bytes(const price_list& prices, const chain& replica, stage_index s,
-                           std::uint32_t stash_count) {
-  auto slots = accumulate(prices.tree, replica.micro_batches).slot_count;
-  return prices.cost.needed_bytes(replica.chunks_of(s), stash_count, slots,
-                                  recomputes(prices, replica, s));
-}
-
-std::vector<std::uint64_t> needed_bytes(const price_list& prices, const chain& replica) {
-  auto use = memory_of(prices, replica);
-  std::vector<std::uint64_t> bytes;
-  for (stage_index s = 0; s < replica.stages(); ++s)
-    bytes.push_back(needed_bytes(prices, replica, s, use.stash_counts[s]));
-  return bytes;
-}
-
-bool fits(const price_list& prices, const chain& replica) {
-  if (!has_limits(replica)) return true;
-  auto needed = needed_bytes(prices, replica);
-  for (stage_index s = 0; s < needed.size(); ++s)
-    if (needed[s] > replica.workers[s].memory_bytes) return false;
-  return true;
 }
 
 bool fits(const price_list& prices, const candidate& c) {

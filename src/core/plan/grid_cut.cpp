@@ -80,7 +80,7 @@ std::uint64_t sized_model::limit() const {
 }
 
 std::vector<std::uint64_t> sized_model::needed(const grid_plan& plan) const {
-  auto slots = accumulate(tree_, {0, plan.micro_batches}).slot_count;
+  auto slots = slot_count_of(tree_, {0, plan.micro_batches});
   std::vector<std::uint64_t> bytes(plan.depth, 0);
   for (std::size_t s = 0; s < plan.cuts.size(); ++s) {
     auto here = cost_.needed_bytes(plan.cuts[s], plan.in_flight[s], slots, plan.recompute[s]);
@@ -113,7 +113,7 @@ bool sized_model::fits(const grid_plan& plan, shortage* short_of) const {
 bool sized_model::cut_with_care(grid_plan& plan) const {
   // Nodes with several chunks are not cut by memory: their chunks would have to be cut together.
   if (plan.chunks > 1) return false;
-  auto slots = accumulate(tree_, {0, plan.micro_batches}).slot_count;
+  auto slots = slot_count_of(tree_, {0, plan.micro_batches});
   auto cut = cut_blocks(cost_.block_count(), plan.depth, [&](stage_index s, index_range blocks) {
     bool again = plan.recompute[0] && s + 1 < plan.depth;
     if (cost_.needed_bytes(blocks, plan.in_flight[s], slots, again) > limit())
@@ -128,7 +128,7 @@ bool sized_model::cut_with_care(grid_plan& plan) const {
 
 void sized_model::spare_recompute(grid_plan& plan) const {
   // Each stage that fits without recomputing need not: it becomes faster, and nothing else changes.
-  auto slots = accumulate(tree_, {0, plan.micro_batches}).slot_count;
+  auto slots = slot_count_of(tree_, {0, plan.micro_batches});
   if (plan.chunks > 1) return;
   for (std::size_t s = 0; s + 1 < plan.cuts.size(); ++s)
     if (plan.recompute[s] &&

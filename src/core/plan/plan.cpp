@@ -57,7 +57,7 @@ result<void> drop_hopeless(const plan_profile& profile, const costs& cost,
 
 error does_not_fit(const price_list& prices, const std::vector<worker>& workers) {
   auto& cost = prices.cost;
-  auto slots = accumulate(prices.tree, {0, prices.tree.micro_batches}).slot_count;
+  auto slots = slot_count_of(prices.tree, {0, prices.tree.micro_batches});
   std::uint64_t need = cost.needed_bytes(cost.all_blocks(), 1, slots, false), have = 0;
   for (auto& w : workers) have += w.memory_bytes;
   auto text = "the model does not fit on " + count_of(workers.size(), "node") +
@@ -151,6 +151,15 @@ void add_idle(const price_list& prices, const search& found, const candidate& ch
   }
 }
 
+/// What plans in all orders begin from.
+struct question {
+  const plan_profile& profile;
+  const std::vector<plan_node>& nodes;
+  const layout& present;
+  const costs& cost;
+  free_cuts& free;
+};
+
 /// A plan, and what a step costs with the pause of moving to it spread over the time until the next
 /// node is lost.
 struct priced_plan {
@@ -159,8 +168,8 @@ struct priced_plan {
 };
 
 /// With the schedule that `job` names; `simulated`: what the simulator says it takes.
-result<priced_plan> plan_in_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
-                                  const layout& present, const job_options& job, bool simulated) {
+result<priced_plan> plan_in_order(const question& asked, const job_options& job, bool simulated) {
+  auto& [profile, nodes, present, cost, free] = asked;
   SHOAL_ASSERT(!profile.blocks.empty() && job.training.micro_batches > 0);
   auto nodes_min = std::max(1u, job.parallelism.nodes_min);
   if (nodes.size() < nodes_min)
@@ -168,13 +177,11 @@ result<priced_plan> plan_in_order(const plan_profile& profile, const std::vector
                                    " here, parallelism.nodes_min asks for " +
                                    std::to_string(nodes_min) + "; waiting for more"};
   bool always = job.training.recompute == recompute_rule::always;
-  TRY([[maybe_unused]] auto known, stash_peak_of({.name = job.parallelism.schedule,
-                                                  .stage_count = 2,
-                                                  .recompute = std::vector<bool>(2, always)},
-                                                 0));
+  TRY([[maybe_unused]] auto known, stash_peaks_of({.name = job.parallelism.schedule,
+                                                   .stage_count = 2,
+                                                   .recompute = std::vector<bool>(2, always)}));
 
-  costs cost(profile);
-  price_list prices{cost, job, {job.training.micro_batches, reduction_leaf(job.training)}};
+  price_list prices{cost, job, {job.training.micro_batches, reduction_leaf(job.training)}, free};
   spare_list spares;
   auto workers = classify(nodes, present);
   TRY_VOID(drop_hopeless(profile, cost, workers, spares));
@@ -206,8 +213,7 @@ result<priced_plan> plan_in_order(const plan_profile& profile, const std::vector
 
 /// The best of all schedules. Of those as fast, the one that moves least, then that which holds the
 /// fewest micro-batches.
-result<plan_result> plan_any_order(const plan_profile& profile, const std::vector<plan_node>& nodes,
-                                   const layout& present, const job_options& job) {
+result<plan_result> plan_any_order(const question& asked, const job_options& job) {
   std::vector<priced_plan> plans;
   std::optional<error> refused;
   std::string others;
@@ -216,7 +222,7 @@ result<plan_result> plan_any_order(const plan_profile& profile, const std::vecto
     if (order == stage_order::interleaved && job.parallelism.chunks == 1) continue;
     auto named = job;
     named.parallelism.schedule = to_string(order);
-    auto planned = plan_in_order(profile, nodes, present, named, true);
+    auto planned = plan_in_order(asked, named, true);
     if (!planned) {
       if (!refused) refused = planned.error();
       continue;
@@ -247,8 +253,11 @@ result<plan_result> plan(const plan_profile& profile, const std::vector<plan_nod
     for (auto& s : replica.stages)
       s.recompute &= job.training.recompute == recompute_rule::as_needed;
   }
-  if (job.parallelism.schedule == "auto") return plan_any_order(profile, nodes, held, job);
-  TRY(auto planned, plan_in_order(profile, nodes, held, job, false));
+  costs cost(profile);
+  free_cuts free(cost, job.training.recompute == recompute_rule::always);
+  question asked{profile, nodes, held, cost, free};
+  if (job.parallelism.schedule == "auto") return plan_any_order(asked, job);
+  TRY(auto planned, plan_in_order(asked, job, false));
   return std::move(planned.made);
 }
 

@@ -214,7 +214,11 @@ std::vector<candidate> search::run() {
     auto by_memory = workers_;
     std::stable_sort(by_memory.begin(), by_memory.end(),
                      [](auto& a, auto& b) { return a.memory_bytes > b.memory_bytes; });
-    for (; pool_.empty() && !by_memory.empty(); by_memory.pop_back()) try_all(by_memory);
+    // Once it fits, some fewer may still be faster: the smallest hold the others up.
+    for (std::size_t more = 0; more <= dropped_max && !by_memory.empty(); by_memory.pop_back()) {
+      try_all(by_memory);
+      if (!pool_.empty()) ++more;
+    }
   }
 
   auto keep = [&](auto good) { std::erase_if(pool_, [&](auto& c) { return !good(c); }); };

@@ -38,30 +38,41 @@ struct piece {
   bool is_node = false;
 };
 
-void find_pieces(const reduction_tree& tree, tree_node node, index_range range,
-                 std::vector<piece>& found) {
+/// Calls `found(piece)` for the pieces of the range below `node`, in order.
+template <class Found>
+void visit_pieces(const reduction_tree& tree, tree_node node, index_range range, Found& found) {
   auto whole = covered(tree, node);
   if (whole.end <= range.begin || range.end <= whole.begin) return;
   if (range.begin <= whole.begin && whole.end <= range.end) {
-    found.push_back({whole, node, true});
+    found(piece{whole, node, true});
   } else if (!node.is_leaf()) {
-    find_pieces(tree, node.left(), range, found);
-    find_pieces(tree, node.right(), range, found);
+    visit_pieces(tree, node.left(), range, found);
+    visit_pieces(tree, node.right(), range, found);
   } else if (range.begin <= whole.begin) {
     // From its beginning a leaf can be added up as far as the range goes; later micro-batches wait
     // for that sum, each by itself.
-    found.push_back({{whole.begin, range.end}, node, false});
+    found(piece{{whole.begin, range.end}, node, false});
   } else {
     for (auto g = range.begin; g < std::min(whole.end, range.end); ++g)
-      found.push_back({{g, g + 1}, node, false});
+      found(piece{{g, g + 1}, node, false});
   }
 }
 
-std::vector<piece> find_pieces(const reduction_tree& tree, index_range range) {
+template <class Found>
+void visit_pieces(const reduction_tree& tree, index_range range, Found found) {
   SHOAL_ASSERT(range.begin < range.end && range.end <= tree.micro_batches);
-  std::vector<piece> found;
-  find_pieces(tree, root_of(tree), range, found);
-  return found;
+  visit_pieces(tree, root_of(tree), range, found);
+}
+
+/// Sums that are in memory at once while those of a node's leaves are added up.
+std::uint32_t sums_at_once(tree_node node) {
+  // The left half is larger, and its sum waits for the right one.
+  std::uint32_t most = 1;
+  for (std::uint32_t waiting = 0;; node = node.right(), ++waiting) {
+    auto left = node.is_leaf() ? 1 : node.split() - node.first;  // a power of two
+    most = std::max(most, waiting + static_cast<std::uint32_t>(std::bit_width(left)));
+    if (node.is_leaf()) return most;
+  }
 }
 
 /// Walks pieces in order of micro-batch and writes down what to do with each gradient.
@@ -69,11 +80,11 @@ class accumulator {
 public:
   explicit accumulator(const reduction_tree& tree) : tree_(tree) {}
 
-  accumulation run(const std::vector<piece>& pieces) {
-    for (auto& p : pieces) {
+  accumulation run(index_range range) {
+    visit_pieces(tree_, range, [&](const piece& p) {
       made_.slots.push_back(p.is_node ? sum(p.node) : add_up(p.run));
       made_.pieces.push_back(p.run);
-    }
+    });
     return std::move(made_);
   }
 
@@ -169,12 +180,21 @@ double sum_values(const reduction_tree& tree, tree_node node, std::span<const do
 
 std::vector<index_range> pieces_of(const reduction_tree& tree, index_range range) {
   std::vector<index_range> runs;
-  for (auto& p : find_pieces(tree, range)) runs.push_back(p.run);
+  visit_pieces(tree, range, [&](const piece& p) { runs.push_back(p.run); });
   return runs;
 }
 
 accumulation accumulate(const reduction_tree& tree, index_range range) {
-  return accumulator(tree).run(find_pieces(tree, range));
+  return accumulator(tree).run(range);
+}
+
+std::uint32_t slot_count_of(const reduction_tree& tree, index_range range) {
+  // A slot is taken anew only when all are in use, so there are as many as sums at once.
+  std::uint32_t most = 0, before = 0;
+  visit_pieces(tree, range, [&](const piece& p) {
+    most = std::max(most, before++ + (p.is_node ? sums_at_once(p.node) : 1));
+  });
+  return most;
 }
 
 std::span<const reduction_action> actions_of(const accumulation& sums, micro_batch_index g) {

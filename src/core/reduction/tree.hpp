@@ -62,6 +62,9 @@ std::vector<index_range> pieces_of(const reduction_tree& tree, index_range range
 /// The pieces of `range`, and how to add them up. `range` within [0, N) and not empty.
 accumulation accumulate(const reduction_tree& tree, index_range range);
 
+/// `accumulate(tree, range).slot_count` alone: for planners, which ask of many ranges.
+std::uint32_t slot_count_of(const reduction_tree& tree, index_range range);
+
 /// Those actions of `sums` that the gradient of micro-batch g makes due, in order.
 std::span<const reduction_action> actions_of(const accumulation& sums, micro_batch_index g);
 

@@ -55,13 +55,6 @@ bool chunk_by_chunk(const schedule_options& options) {
   return options.micro_batches.size() < options.stage_count;
 }
 
-std::uint32_t warm_up_of(const schedule_options& options, stage_order order, stage_index stage) {
-  if (order == stage_order::searched && !options.ahead.empty()) return options.ahead[stage];
-  auto plain = order == stage_order::gpipe || order == stage_order::eager;
-  auto rule = find_warm_up(plain ? options.name : "1f1b");
-  return rule(options.stage_count - 1 - stage, options.micro_batches.size());
-}
-
 action_kind kind_of(operation what) {
   switch (what) {
     case operation::forward:
@@ -133,24 +126,35 @@ result<schedule> generate(const schedule_options& options) {
   return made;
 }
 
-result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index stage) {
-  SHOAL_ASSERT(stage < options.stage_count);
+result<std::vector<std::uint32_t>> stash_peaks_of(const schedule_options& options) {
   TRY(auto order, order_of(options));
-  auto count = options.micro_batches.size();
-  auto after = options.stage_count - 1 - stage;
+  auto stages = options.stage_count, count = options.micro_batches.size();
+  std::vector<std::uint32_t> peaks(stages);
+  auto set = [&](auto peak) {
+    for (stage_index s = 0; s < stages; ++s) peaks[s] = peak(s, stages - 1 - s);
+  };
   if (order == stage_order::varuna) {
     // A full pipeline holds three for each stage that follows (F, R and B of unit costs), and no
     // more is pulled ahead than `ahead` allows.
-    auto listed = std::max(1u, 3 * after);
-    return std::min(count, options.ahead.empty() ? none : std::max(listed, options.ahead[stage]));
-  }
-  if (order == stage_order::interleaved && options.chunks > 1) {
+    set([&](stage_index s, stage_index after) {
+      auto listed = std::max(1u, 3 * after);
+      return std::min(count, options.ahead.empty() ? none : std::max(listed, options.ahead[s]));
+    });
+  } else if (order == stage_order::interleaved && options.chunks > 1) {
     auto all = options.chunks * count;
-    if (chunk_by_chunk(options)) return all;
-    return std::min(all,
-                    2 * after + (options.chunks - 1) * group_of(options.stage_count, count) + 1);
+    bool apart = chunk_by_chunk(options);
+    auto before = apart ? 0 : (options.chunks - 1) * group_of(stages, count);
+    set([&](stage_index, stage_index after) {
+      return apart ? all : std::min(all, 2 * after + before + 1);
+    });
+  } else if (order == stage_order::searched && !options.ahead.empty()) {
+    set([&](stage_index s, stage_index) { return std::min(count, options.ahead[s] + 1); });
+  } else {
+    bool plain = order == stage_order::gpipe || order == stage_order::eager;
+    auto warm_up = find_warm_up(plain ? options.name : "1f1b");
+    set([&](stage_index, stage_index after) { return std::min(count, warm_up(after, count) + 1); });
   }
-  return std::min(count, warm_up_of(options, order, stage) + 1);
+  return peaks;
 }
 
 std::string text_of(const std::vector<stage_action>& stage) {

@@ -78,9 +78,9 @@ result<schedule> generate(const schedule_options& options);
 /// The plan that it follows, micro-batches numbered from 0; not for the closing round.
 result<pipeline_plan> plan_of(const schedule_options& options);
 
-/// The most forward passes of chunks that `stage` has done and not yet finished backward in the
-/// schedule that `generate` would give; what `live_max` allows where that is opportunistic.
-result<std::uint32_t> stash_peak_of(const schedule_options& options, stage_index stage);
+/// By stage: the most forward passes of chunks that it has done and not yet finished backward in
+/// the schedule that `generate` would give; what `live_max` allows where that is opportunistic.
+result<std::vector<std::uint32_t>> stash_peaks_of(const schedule_options& options);
 
 /// "F0 F1 B0 ..."; "F0.1" for chunk 1.
 std::string text_of(const std::vector<stage_action>& stage);

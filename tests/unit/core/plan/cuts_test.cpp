@@ -6,29 +6,13 @@
 #include <numeric>
 
 #include "base/rng.hpp"
+#include "unit/core/every_cut.hpp"
 
 using namespace shoal;
 using namespace shoal::core;
 using namespace shoal::core::planning;
 
 namespace {
-
-/// Calls `use` with every cut of [begin, end) into `parts` ranges, none empty.
-template <class Use>
-void for_each_cut(std::uint32_t begin, std::uint32_t end, std::uint32_t parts,
-                  std::vector<index_range>& so_far, Use use) {
-  if (parts == 1) {
-    so_far.push_back({begin, end});
-    use(so_far);
-    so_far.pop_back();
-    return;
-  }
-  for (auto border = begin + 1; border + parts - 1 <= end; ++border) {
-    so_far.push_back({begin, border});
-    for_each_cut(border, end, parts - 1, so_far, use);
-    so_far.pop_back();
-  }
-}
 
 struct chain_of_blocks {
   std::vector<double> seconds, speeds;
@@ -44,8 +28,7 @@ struct chain_of_blocks {
   }
   double optimum() const {
     double best = std::numeric_limits<double>::infinity();
-    std::vector<index_range> cut;
-    for_each_cut(0, std::uint32_t(seconds.size()), std::uint32_t(speeds.size()), cut,
+    for_each_cut(std::uint32_t(seconds.size()), std::uint32_t(speeds.size()),
                  [&](auto& c) { best = std::min(best, slowest(c)); });
     return best;
   }
@@ -165,8 +148,7 @@ TEST_CASE("a cut within a limit is worth as much as any within it", "[core][plan
       return sum;
     };
     std::uint64_t best = 0;
-    std::vector<index_range> so_far;
-    for_each_cut(0, blocks, stages, so_far, [&](auto& cut) {
+    for_each_cut(blocks, stages, [&](auto& cut) {
       if (chain.slowest(cut) <= limit) best = std::max(best, worth(cut));
     });
     auto cut = recut_blocks(blocks, stages, limit, chain, value);
@@ -195,8 +177,7 @@ TEST_CASE("micro-batches are shared so that the last replica ends as early as an
       return latest;
     };
     double best = std::numeric_limits<double>::infinity();
-    std::vector<index_range> so_far;
-    for_each_cut(0, grains, std::uint32_t(paces.size()), so_far, [&](auto cut) {
+    for_each_cut(grains, std::uint32_t(paces.size()), [&](auto cut) {
       for (auto& range : cut) range = {range.begin * grain, range.end * grain};
       best = std::min(best, last(cut));
     });

@@ -12,6 +12,7 @@
 #include "core/plan/partition_grid.hpp"
 #include "core/plan/partition_order.hpp"
 #include "core/plan/partition_replicated.hpp"
+#include "unit/core/every_cut.hpp"
 
 using namespace shoal;
 using namespace shoal::core;
@@ -25,17 +26,6 @@ constexpr int chains = 1000;
 rng seeded(std::uint64_t seed) {
   std::cout << "partition_test: seed " << seed << "\n";
   return rng(seed);
-}
-
-/// Calls `use` with all cuts of [begin, end) into any number of ranges, none empty.
-void for_each_cut(std::uint32_t begin, std::uint32_t end, std::vector<index_range>& so_far,
-                  const std::function<void(const std::vector<index_range>&)>& use) {
-  if (begin == end) return use(so_far);
-  for (auto border = begin + 1; border <= end; ++border) {
-    so_far.push_back({begin, border});
-    for_each_cut(border, end, so_far, use);
-    so_far.pop_back();
-  }
 }
 
 std::vector<chain_block> random_blocks(rng& random, std::uint32_t count) {
@@ -81,8 +71,7 @@ double slow_time(const std::vector<chain_block>& blocks, const replicated_option
 double slow_best(const std::vector<chain_block>& blocks, const replicated_options& options) {
   double best = infinite;
   auto count = std::uint32_t(blocks.size());
-  std::vector<index_range> so_far;
-  for_each_cut(0, count, so_far, [&](auto& cut) {
+  for_each_cut(count, [&](auto& cut) {
     // Stages from the last one backwards, so that what comes after is known.
     std::vector<std::uint32_t> left;
     for (auto& c : options.devices) left.push_back(c.count);
@@ -168,10 +157,7 @@ TEST_CASE("a grid's cut has the least bottleneck, then squares, boundary bytes, 
       return r;
     };
     rank best{UINT64_MAX};
-    std::vector<index_range> so_far;
-    for_each_cut(0, count, so_far, [&](auto& cut) {
-      if (cut.size() == stages) best = std::min(best, rank_of(cut));
-    });
+    for_each_cut(count, stages, [&](auto& cut) { best = std::min(best, rank_of(cut)); });
     auto made = parts.cut(stages, present);
     REQUIRE(made);
     CAPTURE(i);
@@ -240,8 +226,7 @@ TEST_CASE("unequal devices in a fixed order have the least bottleneck", "[core][
     ordered_options options{random.below(2) == 0 ? 0.0 : 1.5, std::uint32_t(1 + random.below(4)),
                             random.below(2) == 0};
     double best = infinite;
-    std::vector<index_range> so_far;
-    for_each_cut(0, std::uint32_t(blocks.size()), so_far, [&](auto& cut) {
+    for_each_cut(std::uint32_t(blocks.size()), [&](auto& cut) {
       std::function<void(std::size_t, std::size_t, double)> place = [&](auto s, auto d,
                                                                         double slowest) {
         if (s == cut.size()) {
@@ -317,9 +302,7 @@ TEST_CASE("the least spread is not the least bottleneck: DeepSpeed's objective",
   for (auto w : weights) blocks.push_back({w, w});
   CHECK(grid_partitioner(blocks).bottleneck(4) == 19u);
   std::uint64_t spread = UINT64_MAX, slowest = 0;
-  std::vector<index_range> so_far;
-  for_each_cut(0, 7, so_far, [&](auto& cut) {
-    if (cut.size() != 4) return;
+  for_each_cut(7, 4, [&](auto& cut) {
     std::uint64_t most = 0, least = UINT64_MAX;
     for (auto& range : cut) {
       std::uint64_t sum = 0;

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <string>
 
+#include "unit/core/every_cut.hpp"
+
 using namespace shoal;
 using namespace shoal::core;
 
@@ -85,21 +87,6 @@ std::string summed(const reduction_tree& tree, const std::vector<index_range>& r
   return buffers[0];
 }
 
-/// Calls `use` with every way to cut [0, n) into 1 to `parts` ranges.
-template <class Use>
-void for_each_cut(std::uint32_t n, std::uint32_t parts, std::vector<index_range>& so_far, Use use) {
-  auto begin = so_far.empty() ? 0 : so_far.back().end;
-  so_far.push_back({begin, n});
-  use(so_far);
-  so_far.pop_back();
-  if (parts == 1) return;
-  for (auto end = begin + 1; end < n; ++end) {
-    so_far.push_back({begin, end});
-    for_each_cut(n, parts - 1, so_far, use);
-    so_far.pop_back();
-  }
-}
-
 }  // namespace
 
 TEST_CASE("the tree is the one of the picture", "[core][reduction]") {
@@ -117,15 +104,14 @@ TEST_CASE("every cut into replicas adds in the order of the one-piece tree", "[c
     for (std::uint32_t leaf : {1u, 2u, 3u, 4u, 8u, 24u}) {
       reduction_tree tree{n, leaf};
       auto expected = drawn(tree);
-      std::vector<index_range> cut;
       // Four ranges of all sizes where that is affordable, three elsewhere.
-      for_each_cut(n, leaf <= 4 || n <= 12 ? 4 : 3, cut,
-                   [&](const std::vector<index_range>& ranges) {
-                     if (auto total = summed(tree, ranges); total != expected) {
-                       CAPTURE(n, leaf, ranges.size());
-                       REQUIRE(total == expected);
-                     }
-                   });
+      for (std::uint32_t most = leaf <= 4 || n <= 12 ? 4 : 3, parts = 1; parts <= most; ++parts)
+        for_each_cut(n, parts, [&](auto& ranges) {
+          if (auto total = summed(tree, ranges); total != expected) {
+            CAPTURE(n, leaf, ranges.size());
+            REQUIRE(total == expected);
+          }
+        });
     }
 }
 
@@ -151,6 +137,17 @@ TEST_CASE("few sums are in memory at once", "[core][reduction]") {
       for (std::uint32_t begin = 1; begin + 1 < n; begin += 1 + n / 40)
         REQUIRE(accumulate({n, leaf}, {begin, n - 1}).slot_count <= 2 * levels + 1 + leaf);
     }
+}
+
+TEST_CASE("sums at once are counted without the way to them", "[core][reduction]") {
+  for (std::uint32_t n = 1; n <= 40; ++n)
+    for (std::uint32_t leaf : {1u, 2u, 3u, 8u})
+      for (std::uint32_t begin = 0; begin < n; ++begin)
+        for (auto end = begin + 1; end <= n; ++end) {
+          CAPTURE(n, leaf, begin, end);
+          REQUIRE(slot_count_of({n, leaf}, {begin, end}) ==
+                  accumulate({n, leaf}, {begin, end}).slot_count);
+        }
 }
 
 TEST_CASE("a merge is due as soon as its right half is complete", "[core][reduction]") {
