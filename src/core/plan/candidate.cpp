@@ -234,7 +234,13 @@ double least_seconds(const price_list& prices, const std::vector<chain_size>& ch
   auto blocks_s = prices.cost.seconds(prices.cost.all_blocks(), false);
   double turns = prices.tree.micro_batches, turns_per_s = 0;
   bool whole = false;
-  for (auto [stages, speed] : chains) {
+  auto all = prices.cost.all_blocks();
+  for (auto [stages, speed, memory_bytes] : chains) {
+    // One sum of gradients, and one pass; of several chunks each may be under way by itself.
+    auto passes = chunks_of(prices, stages) == 1 ? 1u : 0u;
+    auto held = prices.cost.needed_bytes(all, passes, 1, false) - process_reserve_bytes;
+    if (static_cast<double>(held + stages * process_reserve_bytes) > memory_bytes)
+      return std::numeric_limits<double>::infinity();
     turns += (stages - 1.0) / chunks_of(prices, stages);
     turns_per_s += speed / blocks_s;
     whole |= stages == 1;

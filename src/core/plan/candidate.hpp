@@ -28,13 +28,15 @@ struct candidate {
 /// fewer micro-batches than chains.
 std::optional<candidate> build(const price_list& prices, std::vector<std::vector<worker>> chains);
 
-/// How many nodes a chain has, and their speeds together.
+/// How many nodes a chain has, and what they are together.
 struct chain_size {
   stage_index stages = 1;
   double speed = 1;
+  double memory_bytes = 0;
 };
 
 /// No candidate of these chains takes less: as if blocks and micro-batches could be cut anywhere.
+/// Infinite where a chain's nodes together cannot hold the model.
 double least_seconds(const price_list& prices, const std::vector<chain_size>& chains);
 
 /// Sets slowest_s, fill_s and the prices of the whole from the rest.

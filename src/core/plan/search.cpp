@@ -78,8 +78,11 @@ double least_seconds(const price_list& prices, const grouping& places, const dep
   sizes.reserve(depths.size());
   auto next = places.begin();
   for (auto depth : depths) {
-    auto& one = sizes.emplace_back(chain_size{depth, 0});
-    for (auto end = next + depth; next != end; ++next) one.speed += (*next)->speed;
+    auto& one = sizes.emplace_back(chain_size{depth, 0, 0});
+    for (auto end = next + depth; next != end; ++next) {
+      one.speed += (*next)->speed;
+      one.memory_bytes += static_cast<double>((*next)->memory_bytes);
+    }
   }
   return planning::least_seconds(prices, sizes);
 }
@@ -262,7 +265,7 @@ void search::try_all(const std::vector<worker>& chosen) {
   for (auto& depths : lists)
     for (auto& places : orders.groupings(depths)) {
       auto least_s = least_seconds(prices_, places, depths);
-      attempts.push_back({least_s, std::move(places), &depths});
+      if (std::isfinite(least_s)) attempts.push_back({least_s, std::move(places), &depths});
     }
   std::ranges::stable_sort(attempts, {}, &attempt::least_s);
   std::size_t in_vain = 0;
