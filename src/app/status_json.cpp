@@ -47,17 +47,19 @@ std::uint64_t planned_bytes(const core::supervisor_status& status, node_id node,
 nlohmann::ordered_json status_json(const core::supervisor_status& status,
                                    const core::job_options& job,
                                    const core::plan_profile& profile) {
-  nlohmann::ordered_json json{{"job", job.name},
-                              {"state", std::string(core::to_string(status.state))},
-                              {"step", status.step.value},
-                              {"steps", job.training.steps},
-                              {"loss", status.loss},
-                              {"term", status.term.value},
-                              {"view", status.view.value},
-                              {"morphs", status.morphs},
-                              {"layout", core::text_of(status.shape)},
-                              {"link_bytes_per_s", status.link_bytes_per_s},
-                              {"reason", status.reason}};
+  nlohmann::ordered_json json{
+    {"job", job.name},
+    {"state", std::string(core::to_string(status.state))},
+    {"step", status.step.value},
+    {"steps", job.training.steps},
+    {"loss", status.loss},
+    {"term", status.term.value},
+    {"view", status.view.value},
+    {"morphs", status.morphs},
+    {"layout", core::text_of(status.shape)},
+    {"link_bytes_per_s", status.link_bytes_per_s},
+    {"link_latency_s", std::chrono::duration<double>(status.link_latency).count()},
+    {"reason", status.reason}};
   auto& checkpoints = json["checkpoints"] = nlohmann::ordered_json::array();
   for (auto step : status.checkpoints) checkpoints.push_back(step.value);
   auto& nodes = json["nodes"] = nlohmann::ordered_json::array();

@@ -31,7 +31,7 @@
 namespace shoal::core {
 
 /// Grows with every change to a message or frame. Peers of another number are refused.
-constexpr std::uint32_t protocol_version = 4;
+constexpr std::uint32_t protocol_version = 5;
 
 /// What the lead made of a round.
 enum class decision : std::uint8_t {
@@ -301,6 +301,15 @@ struct not_finite {
   static auto fields(auto& x) { return std::tie(x.micro_batch, x.block); }
 };
 
+/// What a link between two nodes was measured with; for plans, never for what is trained.
+struct link_figures {
+  std::uint64_t bytes_per_s = 0;  ///< that large frames came with; 0: not measured
+  std::uint64_t one_way_ns = 0;   ///< half of the least round trip; 0: not measured
+  friend bool operator==(const link_figures&, const link_figures&) = default;
+  static constexpr auto type_name = "shoal::link_figures";
+  static auto fields(auto& x) { return std::tie(x.bytes_per_s, x.one_way_ns); }
+};
+
 /// STAGE to COORDINATOR: all sums of my blocks for this round are complete.
 struct stage_report {
   sender from;
@@ -311,12 +320,12 @@ struct stage_report {
   std::vector<micro_batch_loss> losses;             ///< last stage only
   std::vector<micro_batch_loss> validation_losses;  ///< last stage only, when due
   std::optional<not_finite> offence;
-  std::uint64_t link_bytes_per_s = 0;  ///< that large frames came with; 0: not measured
+  link_figures links;  ///< median over its peers
   friend bool operator==(const stage_report&, const stage_report&) = default;
   static constexpr auto type_name = "shoal::stage_report";
   static auto fields(auto& x) {
     return std::tie(x.from, x.view, x.step, x.at.replica, x.at.stage, x.blocks, x.losses,
-                    x.validation_losses, x.offence, x.link_bytes_per_s);
+                    x.validation_losses, x.offence, x.links);
   }
 };
 
@@ -330,12 +339,12 @@ struct replica_report {
   std::vector<micro_batch_loss> losses;
   std::vector<micro_batch_loss> validation_losses;
   std::optional<not_finite> offence;
-  std::vector<std::uint64_t> link_bytes_per_s;  ///< one a stage at most
+  std::vector<link_figures> links;  ///< one a stage at most
   friend bool operator==(const replica_report&, const replica_report&) = default;
   static constexpr auto type_name = "shoal::replica_report";
   static auto fields(auto& x) {
     return std::tie(x.from, x.view, x.step, x.replica, x.blocks, x.losses, x.validation_losses,
-                    x.offence, x.link_bytes_per_s);
+                    x.offence, x.links);
   }
 };
 
@@ -346,13 +355,13 @@ struct decided {
   std::uint64_t digest_before = 0;  ///< of all weights after step `what.step - 1`, see model_digest
   std::optional<f64> validation_loss;  ///< of those weights, when due
   std::optional<not_finite> offence;
-  std::vector<block_report> blocks;    ///< with the mean times over replicas
-  std::uint64_t link_bytes_per_s = 0;  ///< median over all nodes; 0: not measured
+  std::vector<block_report> blocks;  ///< with the mean times over replicas
+  link_figures links;                ///< median over all nodes
   friend bool operator==(const decided&, const decided&) = default;
   static constexpr auto type_name = "shoal::decided";
   static auto fields(auto& x) {
     return std::tie(x.from, x.what, x.digest_before, x.validation_loss, x.offence, x.blocks,
-                    x.link_bytes_per_s);
+                    x.links);
   }
 };
 

@@ -14,7 +14,7 @@
 
 #include "base/result.hpp"
 #include "core/messages.hpp"
-#include "core/plan/link_rate.hpp"
+#include "core/plan/link_figures.hpp"
 
 namespace shoal::core {
 
@@ -112,9 +112,9 @@ public:
   virtual void resume(node_id from) = 0;
   /// Bytes sent and received so far, for status and benchmarks.
   virtual std::pair<std::uint64_t, std::uint64_t> traffic() const = 0;
-  /// What large frames from the peers of the open view come with, at most once a peer; peers of
-  /// which too few came are left out. For plans, never for what is trained.
-  virtual std::vector<link_rate> incoming_rates() const = 0;
+  /// What the links with peers of the open view were measured with so far, at most once a peer: the
+  /// rate that large frames come with, the way of those sent. For plans, never for what is trained.
+  virtual std::vector<peer_link> links() const = 0;
 };
 
 // -- stage runner ---------------------------------------------------------------------------------

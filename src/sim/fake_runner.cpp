@@ -188,7 +188,8 @@ void fake_runner::report() {
     }
   }
   // Any figure at all: no promise hangs on it, whatever plans it leads to.
-  made.link_bytes_per_s = mix(self_.node.value, made.step.value) >> (self_.node.value % 64);
+  made.links.bytes_per_s = mix(self_.node.value, made.step.value) >> (self_.node.value % 64);
+  made.links.one_way_ns = mix(made.step.value, self_.node.value) >> (made.step.value % 64);
   world_.tell(core::runner_reported{std::move(made)});
 }
 

@@ -61,7 +61,7 @@ public:
     return {node_->sent_bytes, node_->received_bytes};
   }
 
-  std::vector<core::link_rate> incoming_rates() const override { return {}; }
+  std::vector<core::peer_link> links() const override { return {}; }
 
 private:
   std::shared_ptr<memory_network> network_;  // shared with the hub and the other planes

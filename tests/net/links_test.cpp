@@ -38,6 +38,10 @@ TEST_CASE("a running job measures the link that it emulates, and its bits do not
   auto rate = status["link_bytes_per_s"].get<double>();
   CHECK(rate != 25e6);  // as it was estimated: nothing was measured
   CHECK(rate == Approx(25e6).epsilon(0.2));
+  // Known from the start were the delay and 100 us; measured is the delay, loopback and handling.
+  auto latency = status["link_latency_s"].get<double>();
+  CHECK(latency != Approx(1.1e-3).epsilon(1e-6));
+  CHECK(latency > 1e-3);
   require_end(train.wait(), 0);
   CHECK(compare(steps_of(job / "metrics.jsonl"), reference) == reference.size());
   require_tidy(job);

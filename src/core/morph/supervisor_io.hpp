@@ -195,6 +195,7 @@ struct supervisor_status {
   double loss = 0;  ///< of it
   std::uint32_t morphs = 0;
   double link_bytes_per_s = 0;     ///< that the next plan counts on; 0: costs nothing
+  nanoseconds link_latency{};      ///< likewise
   std::vector<node_status> nodes;  ///< in order of id
   std::vector<step_id> checkpoints;
   std::string reason;  ///< why the layout is as it is, or why the job holds

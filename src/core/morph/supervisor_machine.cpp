@@ -116,6 +116,7 @@ supervisor_status supervisor_machine::impl::status() const {
   s.loss = loss_;
   s.morphs = morphs_;
   s.link_bytes_per_s = profile_.link_bytes_per_s;
+  s.link_latency = profile_.link_latency;
   for (auto& [id, node] : roster_.all()) {
     node_status n;
     n.who = node.who;

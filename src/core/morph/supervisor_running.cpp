@@ -6,7 +6,7 @@
 #include "base/units.hpp"
 #include "core/checkpoint/manifest.hpp"
 #include "core/morph/supervisor_impl.hpp"
-#include "core/plan/link_rate.hpp"
+#include "core/plan/link_figures.hpp"
 
 namespace shoal::core {
 
@@ -117,7 +117,8 @@ void supervisor_machine::impl::refine_profile(const decided& word) {
     take_in(cost.forward, b.forward_us);
     take_in(cost.backward, b.backward_us);
   }
-  profile_.link_bytes_per_s = refined_rate(profile_.link_bytes_per_s, word.link_bytes_per_s);
+  profile_.link_bytes_per_s = refined_rate(profile_.link_bytes_per_s, word.links.bytes_per_s);
+  profile_.link_latency = refined_latency(profile_.link_latency, word.links.one_way_ns);
 }
 
 void supervisor_machine::impl::take(roster_node&, const diverged& word) {

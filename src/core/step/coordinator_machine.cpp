@@ -5,7 +5,7 @@
 
 #include "base/assert.hpp"
 #include "core/morph/recovery.hpp"
-#include "core/plan/link_rate.hpp"
+#include "core/plan/link_figures.hpp"
 #include "core/schedule/schedule.hpp"
 #include "core/step/decide.hpp"
 
@@ -90,7 +90,7 @@ void coordinator_machine::join(actions& out) {
     joint.blocks.insert(joint.blocks.end(), s->blocks.begin(), s->blocks.end());
     if (s->offence)
       joint.offence = joint.offence ? std::min(*joint.offence, *s->offence) : s->offence;
-    joint.link_bytes_per_s.push_back(s->link_bytes_per_s);
+    joint.links.push_back(s->links);
   }
   std::ranges::sort(joint.blocks, {}, &block_report::block);  // chunks lie between one another
   joint.losses = stages_.back()->losses;
@@ -109,7 +109,7 @@ void coordinator_machine::on(const replica_report& report, actions& out) {
   auto due = dues_of(options_, round_, report.replica);
   if (!covers(report.blocks, block_runs(0, block_count_of(chain))) ||
       !covers(report.losses, due.training) || !covers(report.validation_losses, due.validation) ||
-      report.link_bytes_per_s.size() > chain.stages.size())
+      report.links.size() > chain.stages.size())
     return give_up(report.from.node, "its report does not fit its replica", out);
   replicas_[report.replica] = report;
   if (std::ranges::all_of(replicas_, [](auto& r) { return r.has_value(); })) lead(out);
@@ -139,9 +139,9 @@ decided coordinator_machine::sum_up() const {
   facts.step = round_;
   decided d;
   std::vector<double> validation;
-  std::vector<std::uint64_t> link_rates;
+  std::vector<link_figures> links;
   for (auto& r : replicas_) {
-    link_rates.insert(link_rates.end(), r->link_bytes_per_s.begin(), r->link_bytes_per_s.end());
+    links.insert(links.end(), r->links.begin(), r->links.end());
     for (auto& l : r->losses) facts.losses.push_back(l.loss.value());
     for (auto& l : r->validation_losses) validation.push_back(l.loss.value());
     if (r->offence)
@@ -168,7 +168,7 @@ decided coordinator_machine::sum_up() const {
   d.what.last_of_view =
     draining_ || made.what.what == decision::finish || made.what.what == decision::abort;
   d.offence = made.offence;
-  d.link_bytes_per_s = median_rate(std::move(link_rates));
+  d.links = median_of(links);
   d.digest_before = model_digest(digests);
   if (!validation.empty()) d.validation_loss = f64(validation_mean(validation));
   d.what.digest_before = d.digest_before;

@@ -278,7 +278,7 @@ core::stage_report round::report() const {
   r.losses = losses_;
   r.validation_losses = validation_losses_;
   r.offence = offence_;
-  r.link_bytes_per_s = core::median_rate(plane_.incoming_rates());
+  r.links = core::median_of(plane_.links());
   return r;
 }
 

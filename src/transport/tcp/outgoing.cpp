@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "transport/tcp/round_trip.hpp"
 
 namespace shoal::transport {
 
@@ -134,6 +135,10 @@ void outgoing::attempt_failed(std::uint64_t number, error why) {
                             std::to_string(self->tries_) + " times: " + why.text +
                             "; check that it runs and that no firewall is between"});
   });
+}
+
+std::chrono::nanoseconds outgoing::round_trip() {
+  return is_ready() ? least_round_trip(socket_.native_handle()) : std::chrono::nanoseconds(0);
 }
 
 void outgoing::accepted() {

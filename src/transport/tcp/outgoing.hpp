@@ -60,6 +60,8 @@ public:
   /// Payload bytes pushed and not yet sent or dropped.
   std::uint64_t queued_bytes() const { return queued_bytes_; }
   bool is_ready() const { return state_ == state::ready; }
+  /// See `least_round_trip`; 0 unless ready.
+  std::chrono::nanoseconds round_trip();
 
   /// Closes so that the peer does not take it for a death: clears, finishes the frame that is being
   /// written, says farewell. Given up after 2 s.

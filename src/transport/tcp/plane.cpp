@@ -70,11 +70,11 @@ std::pair<std::uint64_t, std::uint64_t> tcp_plane::traffic() const {
   return {sent_bytes_, received_bytes_};
 }
 
-std::vector<core::link_rate> tcp_plane::incoming_rates() const {
-  std::lock_guard lock(rates_mutex_);
-  std::vector<core::link_rate> rates;
-  for (auto& [node, rate] : rates_) rates.push_back({node, rate});
-  return rates;
+std::vector<core::peer_link> tcp_plane::links() const {
+  std::lock_guard lock(links_mutex_);
+  std::vector<core::peer_link> all;
+  for (auto& [node, figures] : links_) all.push_back({node, figures});
+  return all;
 }
 
 // -- opening a view -------------------------------------------------------------------------------
@@ -112,8 +112,8 @@ void tcp_plane::rearrange(std::vector<core::member> members, core::time_point de
                      peer{m, {}, link_clock(options_.emulate.rate, options_.emulate.delay), {}});
   }
   {
-    std::lock_guard lock(rates_mutex_);
-    std::erase_if(rates_, [this](auto& entry) { return !peers_.contains(entry.first); });
+    std::lock_guard lock(links_mutex_);
+    std::erase_if(links_, [this](auto& entry) { return !peers_.contains(entry.first); });
   }
   for (auto& [node, p] : old)
     for (auto& out : p.out)
@@ -208,9 +208,18 @@ void tcp_plane::transmit(node_id to, core::frame_header header, core::shared_byt
                               " bytes wait to be sent to node " + std::to_string(to.value) +
                               ": it has stopped reading, or the link is far too slow"});
   auto due = p.link.put(clock::now(), payload.size + frame_header_size + frame_trailer_size);
-  if (auto& out = p.out[static_cast<std::size_t>(class_of(header.kind))];
-      out)  // lost while halted: none
-    out->push({encode(header), std::move(payload), due});
+  auto& out = p.out[static_cast<std::size_t>(class_of(header.kind))];
+  if (!out) return;  // lost while halted
+  measure_way(to, *out);
+  out->push({encode(header), std::move(payload), due});
+}
+
+void tcp_plane::measure_way(node_id to, outgoing& by) {
+  auto round_trip = by.round_trip();
+  if (round_trip <= 0ns) return;
+  auto one_way = round_trip / 2 + options_.emulate.delay;  // which the kernel knows nothing of
+  std::lock_guard lock(links_mutex_);
+  links_[to].one_way_ns = static_cast<std::uint64_t>(one_way.count());
 }
 
 }  // namespace shoal::transport

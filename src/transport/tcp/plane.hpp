@@ -34,7 +34,7 @@ public:
   void send(node_id to, core::frame_header header, core::shared_bytes payload) override;
   void resume(node_id from) override;
   std::pair<std::uint64_t, std::uint64_t> traffic() const override;
-  std::vector<core::link_rate> incoming_rates() const override;
+  std::vector<core::peer_link> links() const override;
 
 private:
   /// A member of the view that was opened last.
@@ -57,6 +57,7 @@ private:
   void dial(peer& to, direction_class direction, core::time_point deadline);
   void drop_dead();
   void transmit(node_id to, core::frame_header header, core::shared_bytes payload);
+  void measure_way(node_id to, outgoing& by);
   void resume_now(std::optional<node_id> from);
   void break_peer(node_id who, error why);
   void tell_if_opened();
@@ -82,8 +83,8 @@ private:
   std::uint16_t port_ = 0;
   sink_gate gate_;
   std::atomic<std::uint64_t> sent_bytes_ = 0, received_bytes_ = 0;
-  mutable std::mutex rates_mutex_;
-  std::map<node_id, std::uint64_t> rates_;  // under rates_mutex_, of peers_, where one is known
+  mutable std::mutex links_mutex_;
+  std::map<node_id, core::link_figures> links_;  // under links_mutex_, of peers_, where known
 
   asio::io_context io_{1};
   tcp::acceptor acceptor_{io_};

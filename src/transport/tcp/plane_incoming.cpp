@@ -147,8 +147,8 @@ void tcp_plane::arrived(incoming& from, const core::frame_header& header,
   // Before the sink is told: it may ask for the rate at once.
   if (auto* link = header.bytes < link_meter::frame_bytes_min ? nullptr : meter(from))
     if (auto rate = link->bytes_per_s(); rate != 0) {
-      std::lock_guard lock(rates_mutex_);
-      rates_[from.hello().from.node] = rate;
+      std::lock_guard lock(links_mutex_);
+      links_[from.hello().from.node].bytes_per_s = rate;
     }
   gate_.arrived(from.hello().from.node, header, std::move(payload));
 }

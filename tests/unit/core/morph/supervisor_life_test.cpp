@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "core/plan/link_rate.hpp"
+#include "core/plan/link_figures.hpp"
 #include "unit/core/morph/supervisor_lab.hpp"
 
 using namespace shoal;
@@ -168,29 +168,33 @@ TEST_CASE("a returning node keeps its name; another process under that name gets
   CHECK(l.acts<drop_link>().at(0).link == link_id{5});
 }
 
-TEST_CASE("measured rates of links reach the next plan, smoothed; absurd ones do not",
+TEST_CASE("what links were measured with reaches the next plan, smoothed; what is absurd does not",
           "[core][morph]") {
   lab l;
-  std::vector<double> planned_with;
+  std::vector<std::pair<double, nanoseconds>> planned_with;
   l.plan = [&](const plan_profile& profile, auto& nodes, auto& present, auto& options) {
-    planned_with.push_back(profile.link_bytes_per_s);
+    planned_with.emplace_back(profile.link_bytes_per_s, profile.link_latency);
     return shoal::core::test::deep(profile, nodes, present, options);
   };
   l.run_two();
-  auto known = l.s->status().link_bytes_per_s;
-  CHECK(known == plan_profile{}.link_bytes_per_s);
+  auto known = l.s->status();
+  CHECK(known.link_bytes_per_s == plan_profile{}.link_bytes_per_s);
+  CHECK(known.link_latency == plan_profile{}.link_latency);
   for (std::uint64_t step = 1; step <= 3; ++step) {
     auto word = l.word(1, step);
-    word.link_bytes_per_s = step == 2 ? UINT64_MAX : 12'500'000;
+    word.links = {12'500'000, 2'000'000};
+    if (step == 2) word.links = {UINT64_MAX, UINT64_MAX};
     l.say(1, word);
   }
-  auto expected = refined_rate(refined_rate(known, 12'500'000), 12'500'000);
-  CHECK(l.s->status().link_bytes_per_s == expected);
+  auto rate = refined_rate(refined_rate(known.link_bytes_per_s, 12'500'000), 12'500'000);
+  auto latency = refined_latency(refined_latency(known.link_latency, 2'000'000), 2'000'000);
+  CHECK(l.s->status().link_bytes_per_s == rate);
+  CHECK(l.s->status().link_latency == latency);
   planned_with.clear();
   l.join(3);
   l.pass(300ms, {1, 2, 3});
   REQUIRE_FALSE(planned_with.empty());
-  CHECK(planned_with.back() == expected);
+  CHECK(planned_with.back() == std::pair(rate, latency));
 }
 
 TEST_CASE("words of a former life are not heard", "[core][morph]") {

@@ -144,32 +144,35 @@ TEST_CASE("a report that does not fit its stage is trouble, not a wait for ever"
   check(report_of(2, {0, 1}, {1, 3}, 1, {1, 3}));
 }
 
-TEST_CASE("the rates of all nodes' links become their median, and absurd ones stop nobody",
-          "[core][step]") {
-  auto rate_of = [](std::uint64_t first, std::uint64_t second, std::vector<std::uint64_t> rest) {
+TEST_CASE(
+  "what all nodes' links were measured with becomes the median, and absurd figures stop nobody",
+  "[core][step]") {
+  auto median_of = [](link_figures first, link_figures second, std::vector<link_figures> rest) {
     coordinator_machine lead(options_of(0));
     auto a = report_of(1, {0, 0}, {0, 1}, 1), b = report_of(2, {0, 1}, {1, 3}, 1, {0, 2});
-    a.link_bytes_per_s = first;
-    b.link_bytes_per_s = second;
+    a.links = first;
+    b.links = second;
     lead.step(noon, a);
     lead.step(noon, b);
     auto other = second_replica();
-    other.link_bytes_per_s = std::move(rest);
+    other.links = std::move(rest);
     auto told = all<tell_supervisor>(lead.step(noon, other));
     auto word = std::get_if<decided>(&told.at(0).what);
-    return word != nullptr ? word->link_bytes_per_s : 1;
+    return word != nullptr ? std::optional(word->links) : std::nullopt;
   };
-  CHECK(rate_of(5'000'000, 7'000'000, {6'000'000}) == 6'000'000);
-  CHECK(rate_of(0, 7'000'000, {UINT64_MAX}) == 7'000'000);
-  CHECK(rate_of(0, 0, {}) == 0);
-  CHECK(rate_of(0, 0, {0, 0}) == 1);  // more rates than stages: its report does not fit
+  CHECK(median_of({5'000'000, 30'000}, {7'000'000, 10'000}, {{6'000'000, 20'000}}) ==
+        link_figures{6'000'000, 20'000});
+  CHECK(median_of({}, {7'000'000, 9'000}, {{UINT64_MAX, UINT64_MAX}}) ==
+        link_figures{7'000'000, 9'000});
+  CHECK(median_of({}, {}, {}) == link_figures{});
+  CHECK_FALSE(median_of({}, {}, {{}, {}}));  // more than stages: its report does not fit
 
   coordinator_machine second(options_of(1));
   auto report = report_of(3, {1, 0}, {0, 3}, 1, {2, 4});
-  report.link_bytes_per_s = 8'000'000;
+  report.links = {8'000'000, 40'000};
   auto told = all<tell_coordinator>(second.step(noon, report));
-  CHECK(std::get<replica_report>(told.at(0).what).link_bytes_per_s ==
-        std::vector<std::uint64_t>{8'000'000});
+  CHECK(std::get<replica_report>(told.at(0).what).links ==
+        std::vector<link_figures>{{8'000'000, 40'000}});
 }
 
 TEST_CASE("replicas that hold other bits are named, and nothing is decided", "[core][step]") {

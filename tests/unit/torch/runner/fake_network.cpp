@@ -79,11 +79,11 @@ struct fake_network::plane final : core::tensor_plane {
     net.changed_.notify_one();
   }
   std::pair<std::uint64_t, std::uint64_t> traffic() const override { return {}; }
-  std::vector<core::link_rate> incoming_rates() const override {
+  std::vector<core::peer_link> links() const override {
     std::lock_guard lock(net.mutex_);
-    std::vector<core::link_rate> rates;
-    for (auto peer : peers) rates.push_back({peer, 1'000'000 * peer.value});
-    return rates;
+    std::vector<core::peer_link> all;
+    for (auto peer : peers) all.push_back({peer, {1'000'000 * peer.value, 2'000 * peer.value}});
+    return all;
   }
 
   fake_network& net;

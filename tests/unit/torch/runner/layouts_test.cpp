@@ -49,15 +49,14 @@ TEST_CASE("every layout trains to the bits of the reference", "[torch][runner]")
   for (auto& shape : shapes) train(job, expected, make_layout(shape));
 }
 
-TEST_CASE("a stage reports the median of the rates that its plane has measured",
-          "[torch][runner]") {
+TEST_CASE("a stage reports the median of what its plane has measured", "[torch][runner]") {
   auto job = job_of("gpt2", 0);
   fleet nodes(job);
   auto shape = make_layout({{{{1, 1}, {2, 2}, {3, 2}, {4, 1}}, 6}});
   for (auto number : numbers_of(shape)) nodes.add(number);
   nodes.enter(shape, {});
-  CHECK(nodes.next_report(1).link_bytes_per_s == 3'000'000);  // of 2, 3, 4
-  CHECK(nodes.next_report(3).link_bytes_per_s == 2'000'000);  // of 1, 2, 4
+  CHECK(nodes.next_report(1).links == core::link_figures{3'000'000, 6'000});  // of 2, 3, 4
+  CHECK(nodes.next_report(3).links == core::link_figures{2'000'000, 4'000});  // of 1, 2, 4
 }
 
 TEST_CASE("every schedule trains to the bits of the reference", "[torch][runner]") {

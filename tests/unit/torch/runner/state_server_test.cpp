@@ -19,7 +19,7 @@ struct keeping_plane final : core::tensor_plane {
   void halt() override {}
   void resume(node_id) override {}
   std::pair<std::uint64_t, std::uint64_t> traffic() const override { return {}; }
-  std::vector<core::link_rate> incoming_rates() const override { return {}; }
+  std::vector<core::peer_link> links() const override { return {}; }
   void send(node_id, core::frame_header header, core::shared_bytes payload) override {
     sent.emplace_back(std::move(header), std::move(payload));
   }
