@@ -230,7 +230,7 @@ std::uint64_t inbox::news() const {
 
 void inbox::wait(std::uint64_t seen, std::optional<core::time_point> deadline) {
   std::unique_lock lock(mutex_);
-  auto woken = [&] { return news_ != seen; };
+  auto woken = [&] { return news_ != seen || quitting_; };
   if (deadline)
     changed_.wait_until(lock, *deadline, woken);
   else

@@ -107,7 +107,7 @@ public:
   bool quitting() const;
   /// Grows whenever there is something new.
   std::uint64_t news() const;
-  /// Waits until news() is not `seen` any more, or until the deadline.
+  /// Waits until news() is not `seen` any more, or until the deadline; not at all when quitting.
   void wait(std::uint64_t seen, std::optional<core::time_point> deadline);
 
 private:

@@ -187,6 +187,15 @@ TEST_CASE("an answer may say that there is nothing", "[torch][runner]") {
   CHECK(open.box.take(name_of(h)).numel() == 0);
 }
 
+TEST_CASE("who is to quit does not wait, whatever news it has seen", "[torch][runner]") {
+  inbox box;
+  box.quit();
+  auto begin = std::chrono::steady_clock::now();
+  box.wait(box.news(), begin + std::chrono::seconds(
+                                 20));  // quit between the look at quitting() and that at news()
+  CHECK(std::chrono::steady_clock::now() < begin + std::chrono::seconds(10));
+}
+
 TEST_CASE("events of the plane carry the view in which they came", "[torch][runner]") {
   open_inbox open;
   open.box.broken({7}, {errc::unreachable, "gone"});
